@@ -22,7 +22,7 @@ from traindx_tools.on_logs.run import Run
 from traindx_tools.preconditions import NOTHING_SHOWS
 from traindx_tools.scope.model import in_words
 from traindx_tools.scope.runs import in_sentences
-from traindx_tools.triage import CONFIDENT, SUSPECTED, timeline
+from traindx_tools.triage import CONFIDENT, MOST_SHOWN, SUSPECTED, timeline
 from traindx_tools.weighing import onset
 
 VERDICTS = {
@@ -238,8 +238,11 @@ class View:
 
     @property
     def no_order(self) -> str:
-        """That nothing stands out, in words; "" where something does."""
-        return f"nothing stands out: {len(self.tied)} causes are about as likely as each other" if self.tied else ""
+        """That nothing stands out, in words; "" where something does. As many as are ever shown are some of more."""
+        if not self.tied:
+            return ""
+        more = f"at least {MOST_SHOWN}" if len(self.tied) >= MOST_SHOWN else str(len(self.tied))
+        return f"nothing stands out: {more} causes are about as likely as each other, the usual ones first"
 
     @cached_property
     def tied(self) -> Sequence[Mapping[str, Any]]:

@@ -48,7 +48,7 @@ def test_what_the_weights_tell_apart_is_a_ranking_and_said_with_its_numbers() ->
 
 def test_the_rest_stands_below_a_tie_with_its_number() -> None:
     for text in shown(result(0.18, 0.18, 0.10))[:2]:
-        assert "2 causes are about as likely" in text
+        assert "2 causes are about as likely as each other, the usual ones first" in text
         assert text.index(NAMES[0]) < text.index(NAMES[1]) < text.index("10 %") < text.index(NAMES[2])
 
 

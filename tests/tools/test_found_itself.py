@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from traindx_tools.examine import examine
-from traindx_tools.triage import WEAK
+from traindx_tools.ordering import WEAK
 
 CASE = Path(__file__).parents[1] / "evals" / "cases" / "bird-calls" / "input"
 

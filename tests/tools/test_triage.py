@@ -15,8 +15,9 @@ from traindx_tools.catalog.condition import Condition
 from traindx_tools.catalog.precision import PRIOR, ROLES, Measured, Precision
 from traindx_tools.competition import UNKNOWN
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.ordering import PROVEN, WEAK
 from traindx_tools.symptoms import blind_spots
-from traindx_tools.triage import BELOW, CONFIDENT, PROVEN, STATED, WEAK, judge, rank, timeline
+from traindx_tools.triage import BELOW, CONFIDENT, STATED, judge, rank, timeline
 
 PLAN = FixPlan("do it", "change it", "loss falls", "run it", "try the other")
 BOUNDS = {"cause": 0.95, "sign": 0.60, "companion": 0.20, "hint": 0.08}

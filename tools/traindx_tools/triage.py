@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from traindx_tools.catalog.catalog import FailureMode
 from traindx_tools.catalog.fitting import Circumstances, fitted
 from traindx_tools.catalog.observations import shows
-from traindx_tools.catalog.precision import BASE_RATE, PRIOR, ROLES, load_precision
+from traindx_tools.catalog.precision import BASE_RATE, PRIOR, load_precision
 from traindx_tools.causal_order import causes_first
 from traindx_tools.competition import Candidate, rivals_of, same_fact, share
 from traindx_tools.finding import Bearing, Finding, Severity, Strength
+from traindx_tools.ordering import WEAK, levelled, place_in_order
 from traindx_tools.preconditions import grounded_first, impossible
 from traindx_tools.symptom.kinds import cap_for
 from traindx_tools.symptom.parse import parse
@@ -54,14 +55,6 @@ REFUTED = 0.30
 
 SUSPECTED = 0.40
 """From here on the first hypothesis is named in the verdict, as what it is: likelier than any other, and not shown."""
-
-WEAK = 0.20
-"""Below, what speaks for a mode tells little: the mode that accounts for more of what was seen comes first."""
-JUST_ABOVE = WEAK + 1e-6
-"""Where a cause that was found itself stands, however little it is believed."""
-
-PROVEN = 0.95
-"""From here on a cause counts as proven: of several, the one that explains the worst that was seen comes first."""
 
 FEWEST = 5
 """Values below which nothing can be called healthy: two points are no curve."""
@@ -236,26 +229,6 @@ def _seen_itself(pro: Sequence[Weighed]) -> bool:
     return any(w.role in ("cause", "sign") for w in pro)
 
 
-def _found_itself(one: Hypothesis) -> bool:
-    """Whether a cause was found and not only what it may lead to: a surprising one is no guess among guesses."""
-    return any(w.bearing is Bearing.CAUSE and w.role == "cause" and w.strength is not Strength.GUESSED
-               for w in one.speaks_for)
-
-
-def _before(one: Hypothesis) -> tuple[float, int, int, float, tuple[int, ...], int, float, str]:
-    """The order of hypotheses: the surest first; of proven ones the one that explains the worst that was seen.
-
-    Of equals the one first of which the findings are nearer signs, and then the one that asked for more to be so.
-    """
-    sure = share(one.score, one.rivals) if one.rivals else one.confidence
-    nearest = tuple(sorted(ROLES.index(w.role) if w.role in ROLES else len(ROLES) for w in one.speaks_for))
-    weak = one.confidence < WEAK and not _found_itself(one)
-    level = WEAK if weak else min(max(one.confidence, JUST_ABOVE), PROVEN)
-    return (-level, -one.seen if one.confidence >= PROVEN else 0,
-            -one.explained if weak else 0, -round(sure, 3), nearest,
-            -sum(w.conditions for w in one.speaks_for), -one.score, one.mode.id)
-
-
 def _answers(found: Hypothesis, stated: Sequence[StatedSymptom]) -> bool:
     """Whether it is likely enough to stand before what explains nothing of what the person describes."""
     return found.confidence >= WEAK and cap_for(found.mode.symptoms, stated) == 1.0
@@ -285,10 +258,10 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
                   if not impossible(c.mode.id, grounds) or _seen_itself(c.pro)]
     found = {c.mode.id: _held_to(_hypothesis(c, candidates, findings, said), said.stated) for c in candidates
              if _supported(c.mode, c.pro, said.kinds)}
-    ordered = causes_first(sorted(found.values(), key=lambda h: (not _answers(h, said.stated), *_before(h))))
+    ordered = causes_first(sorted(found.values(), key=lambda h: (not _answers(h, said.stated), *place_in_order(h))))
     if not ordered:
         return ()
-    ordered = _each_fact_once(grounded_first(nearest_first(ordered), grounds))
+    ordered = _each_fact_once(grounded_first(nearest_first([*levelled(ordered)]), grounds))
     told = {h.mode.id for h in ordered}
     modes = {k: m for k, m in modes.items() if k in told or k not in found}
     shown = ordered[:MOST_SHOWN]

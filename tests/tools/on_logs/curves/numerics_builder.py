@@ -16,6 +16,7 @@ RULES = (
     "l105_loss_scale_collapse", "l106_divergence", "l107_spike", "l108_loss_magnitude", "l109_zero_count_at_onset",
     "l110_gradient_imbalance",
     "l111_impossible_value", "l112_brief_spike", "l113_relation_breaks", "l114_counter_goes_back", "l115_unknown_names",
+    "l116_updates_skipped",
     "l301_lr_zero", "l302_lr_restart", "l303_lr_geometric_decay", "l304_lr_per_epoch_step_confusion",
     "l305_lr_no_warmup", "l306_lr_wrong_pace", "l307_lr_extreme", "l308_lr_constant_though_scheduled",
     "l309_lr_warmup_never_ends", "l310_lr_turns_again", "l311_lr_not_as_configured", "l312_lr_zero_stretch",

@@ -133,7 +133,7 @@ def test_validation_loss_only() -> None:
     series("loss/td", [NAN, 0.9, 0.8, 0.7, 0.6, 0.5]),
 ], ids=lambda s: f"{s}{len(s)}")
 def test_non_finite_values_that_mean_nothing(healthy) -> None:  # type: ignore[no-untyped-def]
-    assert findings(run(series("loss", FALLING), healthy), "l101_nonfinite") == []
+    assert serious(run(series("loss", FALLING), healthy), "l101_nonfinite") == []
 
 
 def test_nan_iterations_that_are_counted() -> None:

@@ -59,12 +59,19 @@ GUESSED_TOLERANCE = 0.001
 """Relative; for the other class counts when nothing states them."""
 
 
+BOUNDS = {"1e-7, the epsilon of Keras": 16.118096, "the float32 epsilon": 15.942385, "1e-8": 18.420681,
+          "1e-10": 23.025851, "1e-12": 27.631021, "1e-15": 34.538776, "the floor of torch's BCELoss": 100.0}
+"""What a wrong answer of full certainty costs where a loss bounds its probabilities: minus the bound's logarithm."""
+BOUND_TOLERANCE = 0.005
+"""Relative, besides the last digit of an accuracy of four digits."""
+
+
 @dataclass(frozen=True)
 class Match:
     """A constant found in a series. `start` and `end` are indices into the series: the plateau."""
 
     kind: str
-    """"uniform-guess", "double-softmax" or "target-variance"."""
+    """"uniform-guess", "double-softmax", "target-variance" or "clipped-certainty"."""
     expected: float
     level: float
     start: int
@@ -110,7 +117,7 @@ def explain(run: Run, series: Series) -> Match | None:
     if len(series) < 4 or is_adversarial(run) or (is_reinforcement(run) and series.group == "train"):
         return None
     c = curve(series)
-    for find in (target_variance, double_softmax, uniform):
+    for find in (target_variance, clipped_certainty, double_softmax, uniform):
         match = find(run, c)
         if match is not None:
             return match
@@ -183,6 +190,26 @@ def double_softmax(run: Run, c: Curve) -> Match | None:
         if above_floor and -0.005 * floor <= excess - floor <= tolerance * floor and level > 1.15 * honest + 0.02:
             start, end = c.where(max(0, len(c) - max(tail_count(len(c)), len(c) // 2)), len(c) - 1)
             return Match("double-softmax", expected, level, start, end, False, count, share, agrees)
+    return None
+
+
+def clipped_certainty(run: Run, c: Curve) -> Match | None:
+    """A cross entropy at the error rate times its own bound: all outputs are 0 or 1, and the wrong ones cost the most.
+
+    An honest model is never so sure: the mean wrong answer costs it one or two nats, not sixteen.
+    """
+    flat, measured = plateau(c), accuracy(run, c.series.group)
+    if flat is None or measured is None or flat.level <= 0.1 or _is_squared(c.series):
+        return None
+    acc = tail(measured.values)
+    wrong = 1.0 - (acc if acc <= 1.0 else acc / 100.0)
+    if not 0.01 < wrong < 1.0:
+        return None
+    for which, bound in BOUNDS.items():
+        if abs(flat.level / (wrong * bound) - 1.0) <= BOUND_TOLERANCE + 1e-4 / wrong:
+            start, end = c.where(flat.start, len(c) - 1)
+            return Match("clipped-certainty", wrong * bound, flat.level, start, end, True, None, 1.0 - wrong,
+                         (f"{number(flat.level)} is {percent(wrong)} of {number(bound)}, -ln of {which}",))
     return None
 
 

@@ -154,8 +154,12 @@ def _witness(run: Run, series: Series) -> _Witness:
         break
     match = explain(run, series)
     if match is not None:
-        words.append(f"the level is {number(match.expected)}, the {match.kind.replace('-', ' ')}")
+        said = _SAID.get(match.kind) or f"the {match.kind.replace('-', ' ')}"
+        words.append(f"the level is {number(match.expected)}, {said}")
     return _Witness(False, tuple(words), level)
+
+
+_SAID = {"clipped-certainty": "what outputs of 0 and 1 cost"}
 
 
 def _says_nothing_learned(run: Run, level: float) -> bool:

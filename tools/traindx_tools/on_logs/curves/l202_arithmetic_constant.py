@@ -5,7 +5,9 @@ other" (2.3026 for 10 classes, 10.825 for a vocabulary of 50,257): the output do
 the reason. ln 2 = 0.6931 is a coin flip: a binary classifier that has not learned, or DPO while the policy still equals
 its reference. -ln(e / (e + C - 1)) is the lowest cross entropy over C classes when probabilities are fed as logits,
 because softmax of a one and C - 1 zeros never gets nearer to one (0.744 for 4 classes, 1.461 for 10); a wrong answer
-adds exactly one nat, so the level is that floor plus the error rate. The variance of the target is the squared error
+adds exactly one nat, so the level is that floor plus the error rate. 16.118 times the error rate is what outputs of 0
+and 1 cost where probabilities are bounded by 1e-7 (Keras), 100 times where torch's BCELoss bounds the logarithm: the
+outputs are saturated, and the gradient is zero. The variance of the target is the squared error
 of a model that always says the mean: R2 is 0. And where training and validation loss differ by exactly the number
 of accumulation steps or processes, one of them is summed where it should be averaged.
 
@@ -64,6 +66,7 @@ RULE = Rule(
     ),
     confirm=(
         "For ln C: print the outputs for two different inputs; they are equal.",
+        "For the bound of the loss: print the logits; they are far beyond ten in size.",
         "For the double softmax: print the sum over classes of what goes into cross_entropy; it is 1.",
         "For the variance: compare with target.var(); print the shapes of prediction and target.",
     ),
@@ -125,7 +128,15 @@ def _variance_words(match: Match) -> str:
             "predicting the mean gives,")
 
 
-_WORDS = {"uniform-guess": _guess_words, "double-softmax": _softmax_words, "target-variance": _variance_words}
+def _certain_words(match: Match) -> str:
+    accuracy = match.accuracy or 0.0
+    return (f"stays at {number(match.level)} at an accuracy of {percent(accuracy)}: a wrong answer costs "
+            f"{number(match.expected / (1.0 - accuracy))}, the most that this loss gives, so all outputs are 0 or 1 to "
+            "the last digit,")
+
+
+_WORDS = {"clipped-certainty": _certain_words,
+          "uniform-guess": _guess_words, "double-softmax": _softmax_words, "target-variance": _variance_words}
 
 
 def _multiplied(run: Run) -> Iterator[Finding]:

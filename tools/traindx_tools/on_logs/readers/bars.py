@@ -18,6 +18,16 @@ def is_drawn(text: str) -> bool:
     return "%" in text and _DRAWN.search(text) is not None
 
 
+_BEHIND = re.compile(r"\d+/\d+ \[[^\]]*<[^\]]*\]")
+"""The end of a tqdm bar: what it is given to show stands inside the brackets."""
+
+
+def behind_bar(text: str) -> str:
+    """What another writer has put behind a tqdm bar on its line; "" without a bar."""
+    ends = [m.end() for m in _BEHIND.finditer(text)]
+    return text[ends[-1]:].strip() if ends else ""
+
+
 @dataclass(frozen=True)
 class Record:
     """Values that stand together in a log, and where. `slot` says which counter gave the step, -1 for none."""

@@ -10,7 +10,7 @@ import numpy as np
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.configs.printed import is_dump
 from traindx_tools.on_logs.readers import dialects, line_tokens, named_digits, notes
-from traindx_tools.on_logs.readers.bars import Bars, Record
+from traindx_tools.on_logs.readers.bars import Bars, Record, behind_bar
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
@@ -180,7 +180,8 @@ class TextReading:
 
     def _work_out(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
         plan = plan_line(parts, dialects.group_of(prefix.logger, body))
-        kind = None if plan.bar or "%|" in body else notes.kind_of(body)
+        drawn = bool(plan.bar) or "%|" in body
+        kind = notes.kind_of(behind_bar(body) if drawn else body)
         if plan.fields and is_dump(body) and not any(f.key.name.canonical in EVALUATED for f in plan.fields):
             return NOTHING, notes.kind_of(body)  # settings: read with the configuration
         placed = plan.fields and (plan.step or plan.epoch)
@@ -188,7 +189,7 @@ class TextReading:
             self.world_size = self.world_size or notes.world_size(body)
         if placed and (kind in _SETTINGS or (kind in ("step_skipped", "resume") and len(plan.fields) >= 3)):
             kind = None  # a record that also counts skipped steps or names a device
-        remark = kind is not None and (notes.hides_metrics(kind, body) or (
+        remark = kind is not None and not drawn and (notes.hides_metrics(kind, body) or (
             plan.step is None and plan.epoch is None and plan.leftover > 2))
         if remark or prefix.level in QUIET_LEVELS:
             plan = NOTHING
@@ -203,7 +204,8 @@ class TextReading:
 
     def _note(self, kind: str, number: int, body: str, prefix: Prefix) -> None:
         if len(self.notes) < notes.MAX_NOTES:
-            self.notes.append(Note(kind, body.strip()[:notes.MAX_TEXT], self.source, number, notes.values_of(body),
+            text = (behind_bar(body) or body).strip()[:notes.MAX_TEXT]
+            self.notes.append(Note(kind, text, self.source, number, notes.values_of(body),
                                    prefix.rank))
         self.world_size = self.world_size or notes.world_size(body)
         planned = notes.planned_steps(body)
