@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from traindx_tools.artifact import Artifact
+from traindx_tools.on_code import fragments
 from traindx_tools.on_code.answers import Keeps, kept
 from traindx_tools.source_files.texts import MAX_BYTES, Text, read_texts
 
@@ -139,7 +140,7 @@ def parse_source(path: str, text: str) -> SourceFile | Artifact:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the user's strings are not our business
-            tree = ast.parse(text)
+            tree = fragments.parsed(text)
     except SyntaxError as error:
         place = "" if error.lineno is None else f" in line {error.lineno}"
         return Artifact(path, "python", note=f"not parsed: {error.msg}{place}")

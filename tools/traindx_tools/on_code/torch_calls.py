@@ -121,6 +121,15 @@ def _autograd_grad(caller: Interpreter, call: Call) -> Value:
     return Bag("tuple", [Tensor(grad=graph is True, site=site, tags=frozenset(tags))])
 
 
+@function("torch.autograd.Variable", "torch.autograd.variable.Variable")
+def _variable(caller: Interpreter, call: Call) -> Value | None:
+    """Since torch 0.4 the same numbers as a tensor of its own, without the graph that led to them."""
+    if not isinstance(call.first, Tensor):
+        return call.first  # what a loader gave: it has no graph
+    wanted = truth(call.get(1, "requires_grad")) is True
+    return replace(call.first, grad=wanted, site=call.site, parents=frozenset(), models=frozenset())
+
+
 @function("copy.deepcopy")
 def _deepcopy(caller: Interpreter, call: Call) -> Value:
     value, site = call.first, call.site
