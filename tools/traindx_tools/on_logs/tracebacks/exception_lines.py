@@ -27,6 +27,7 @@ _OF_LIBRARIES = frozenset((
     "MisconfigurationException", "UFuncTypeError", "TypeCheckError", "InvalidArgumentError", "ResourceExhaustedError",
     "RepositoryNotFoundError",
 ))
+_WRAPS = ("UnfilteredStackTrace", "RayTaskError")
 OWN = "traindx: "
 """How a notice of these instruments begins: what happens to them is no fault of the program."""
 _KNOWN = _BUILTIN | _OF_LIBRARIES
@@ -51,6 +52,8 @@ def exception_line(text: str, *, right_after_frames: bool) -> tuple[str, str] | 
         return None  # ERROR:, WARNING: and INFO: are levels of a log
     if not right_after_frames and _NAME.search(bare) is None and bare not in _KNOWN:
         return None
+    if bare.endswith(_WRAPS) and match["message"]:  # the error itself stands behind it
+        return exception_line(match["message"], right_after_frames=right_after_frames) or (name, match["message"])
     return name, match["message"] or ""
 
 

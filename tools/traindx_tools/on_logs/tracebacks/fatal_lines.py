@@ -57,8 +57,9 @@ SIGNATURES = (
     _signature(KILLED, "Killed", r"^Killed$|^.{0,200}: line \d+: +\d+ Killed\b|^\[\d+\].{0,20} Killed +"),
     _signature(KILLED, "SIGKILL", r"died with <Signals\.SIGKILL: 9>|[Ss]ignal 9 \(SIGKILL\)"
                                   r"|terminated with signal SIGKILL|process \d+ terminated with SIGKILL"),
-    _signature(KILLED, "exit", r"(?:exit(?:ed)?(?: with)?(?: exit)?[ _]?(?:code|status)|exitcode)\s{0,3}:?\s{0,3}"
-                               r"(?:-9|137)\b(?!\.)"),
+    _signature(KILLED, "exit", r"(?:exit(?:s|ed)?(?: with)?(?: exit| return)?[ _]?(?:code|status)|exitcode)"
+                               r"\s{0,3}[:=]?\s{0,3}(?:-9|137)\b(?!\.)"),
+    _signature(KILLED, "return", r"\breturn[ _]?code(?: is| was)?\s{0,3}[:=]?\s{0,3}(?:-9|137)\b(?!\.)"),
     _signature(TIME_LIMIT, "TIME LIMIT", r"DUE TO TIME LIMIT"),
     _signature(TERMINATED, "CANCELLED", r"slurmstepd: error: \*\*\* .{1,200} CANCELLED"),
     _signature(TERMINATED, "SIGTERM", r"received signal 15|SignalException: Process \d+ got signal: 15"),

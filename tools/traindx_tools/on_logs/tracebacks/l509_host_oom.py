@@ -42,7 +42,7 @@ _OOM_KILLER = re.compile(r"(?i)out of memory: killed process|oom-kill|oom_kill|O
                          r"|running low on memory")
 _SIGKILL = re.compile(r"(?<!\d)(?:-9|137)\b.{0,40}(?:pid|SIGKILL|local_rank)|SIGKILL|exitcode  : -9|exit\w* "
                       r"(?:code|status) "
-                      r"(?:137|-9)|killed by signal: Killed")
+                      r"(?:137|-9)|return[ _]?code\D{0,8}(?:137|(?<=\W)-9)\b|killed by signal: Killed")
 _REFUSED = re.compile(r"DefaultCPUAllocator: (?:can't allocate|not enough) memory.{0,40}?(?:allocate|requested)? "
                       r"([\d.]+) ?(bytes)|Unable to allocate ([\d.]+) ?([KMGTP]?i?B)|Cannot allocate memory"
                       r"|std::bad_alloc")

@@ -28,7 +28,7 @@ _SPEAKS = (
     "rror", "raceback", 'File "', "ssertion", "xception", "Warning", "warning",
     "illed", "SIG", "LIMIT", "CANCELLED", "imeout",
     "imed out", "fault", "atal", "terminate called", "borted", "failed", "EXHAUSTED", "memory", "onitoredBarrier",
-    "NCCL WARN", "xitcode", "exit", "xhausted", "watchdog", "encountered in",
+    "NCCL WARN", "xitcode", "exit", "eturn code", "eturncode", "eturn_code", "xhausted", "watchdog", "encountered in",
     "nterrupt", "StopIteration", "oom", "OOM", "\u256d",
     "Token indices", "newly initialized", "were not used when", "OVERFLOW!", "radient overflow", "onfinite grad",
     "finite grad", "`loss_type=", "find_unused", "Grad strides", "grad.sizes", "Was asked to",
