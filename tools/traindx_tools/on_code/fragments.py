@@ -15,7 +15,6 @@ from functools import lru_cache
 from traindx_tools.knowledge.tables import table
 
 _IMPORTS = re.compile(r"^\s*(?:import|from)\s", re.MULTILINE)
-_FIRST = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
 
 
 def parsed(text: str) -> ast.Module:
@@ -59,10 +58,10 @@ def _with_usual_imports(tree: ast.Module) -> ast.Module:
 
 
 def _imported(name: str, full: str) -> ast.stmt:
+    """The import that binds a name, at the start of the text."""
     head, _, last = full.rpartition(".")
-    if name[0].isupper() and len(name) > 1:
-        return ast.ImportFrom(module=head, names=[ast.alias(name=last, **_FIRST)], level=0, **_FIRST)
-    return ast.Import(names=[ast.alias(name=full, asname=None if full == name else name, **_FIRST)], **_FIRST)
+    written = f"from {head} import {last}" if name[0].isupper() and len(name) > 1 else f"import {full} as {name}"
+    return ast.parse(written).body[0]
 
 
 @lru_cache(maxsize=1)
