@@ -65,6 +65,8 @@ def hints_of(
         told_by={**{k: told[k][v] for k, v in sizes.items()}, **({"token_dtype": widths[width]} if width else {}),
                  **({"highest_id": source} if source else {})},
         highest_id=highest,
+        day_first=next((where for where, name, value in every
+                        if name.rpartition(".")[2].lower() == "dayfirst" and value is True), ""),
         counts=counts,
         manifest=manifest,
         token_names={i: n for _, data in manifests for n, i in _special_tokens(data)},

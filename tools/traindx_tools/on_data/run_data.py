@@ -217,7 +217,7 @@ def _outputs(parts: Sequence[Run]) -> set[str]:
 
 
 def _constants(code: Sequence[Path]) -> Iterator[tuple[str, str, Any]]:
-    """Whole numbers that the code gives names, VOCAB_SIZE = 50257, num_classes=10, and what it reads files as."""
+    """Whole numbers that the code names, VOCAB_SIZE = 50257, num_classes=10, and what it reads files and dates as."""
     for file in code:
         yield from _dtypes_read(file)
         for node in ast.walk(tree) if (tree := parsed(file)) is not None else ():
@@ -234,6 +234,12 @@ def _constants(code: Sequence[Path]) -> Iterator[tuple[str, str, Any]]:
                 and isinstance(node.value.value, int)
             ):
                 yield file.name, node.arg, node.value.value
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _DAY_FIRST.search(node.value):
+                yield file.name, "dayfirst", True
+
+
+_DAY_FIRST = re.compile(r"%d\W{1,2}%[mbB]")
+"""A format of dates that begins with the day."""
 
 
 def _dtypes_read(file: Path) -> Iterator[tuple[str, str, str]]:

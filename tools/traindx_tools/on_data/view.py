@@ -53,6 +53,8 @@ class Hints:
     """What these files say of names."""
     named: frozenset[str] = frozenset()
     """Texts of settings that have the form of a path with an ending."""
+    day_first: str = ""
+    """The file that says of a date that its day stands first, "" where none does."""
     tables: tuple[tuple[str, dict[str, Sequence[object]]], ...] = ()
     """What JSON files say of each data file: where, and by property a value for each file, names among them."""
 
