@@ -113,3 +113,33 @@ def test_broken_inputs(tmp_path: Path) -> None:
     assert course(lambda n: [][n], 100) is None
     assert course(lambda n: float("nan"), 100) is not None
     assert list(j710_schedule_and_run.check(None)) == []
+
+
+def trained_by_epochs(make: Callable[[], Any], epochs: int = 8, steps: int = 100) -> None:
+    """One call is an epoch: a scan over its batches."""
+    optimizer = make()
+    params = {"w": jnp.ones((4, 1))}
+
+    @jax.jit
+    def epoch(state: Any, xs: Any) -> Any:
+        def step(state: Any, x: Any) -> Any:
+            gradient = jax.grad(lambda p: ((x @ p["w"]) ** 2).mean())(state[0])
+            updates, inner = optimizer.update(gradient, state[1], state[0])
+            return (optax.apply_updates(state[0], updates), inner), None
+
+        return jax.lax.scan(step, state, xs)
+
+    state, random = (params, optimizer.init(params)), np.random.default_rng(0)
+    for _ in range(epochs):
+        state, _ = epoch(state, random.normal(size=(steps, 8, 4)).astype(np.float32))
+
+
+@pytest.mark.parametrize("epochs", [4, 8, 30])
+def test_a_run_whose_calls_are_epochs_is_judged_too(epochs: int, tmp_path: Path) -> None:
+    (found,) = seen(lambda: trained_by_epochs(lambda: optax.MultiSteps(warming(2000, 9000), 4), epochs), tmp_path)
+    assert found.measured["kind"] == "warmup"
+    assert abs(int(str(found.measured["steps"])) - 25 * epochs) <= 1
+
+
+def test_epochs_whose_schedule_fits_are_left_alone(tmp_path: Path) -> None:
+    assert seen(lambda: trained_by_epochs(lambda: warming(50, 800)), tmp_path) == []

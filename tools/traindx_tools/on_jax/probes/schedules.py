@@ -14,8 +14,8 @@ from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_jax.rules import j710_schedule_and_run
 from traindx_tools.on_jax.rules.j710_schedule_and_run import Followed
 
-FIRST, EVERY = (2, 12), 50
-"""Calls of a function before which the count in its state is read."""
+FIRST, EVERY = (2, 3, 5, 8, 12), 50
+"""Calls of a function before which the count in its state is read: one call may be an epoch, and a run has few then."""
 MOST_SCHEDULES = 8
 
 
