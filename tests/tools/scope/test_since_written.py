@@ -54,7 +54,8 @@ def since(seen: Examination) -> list[str]:
 
 def test_a_line_that_moved_is_told_where_it_is_now(tmp_path: Path) -> None:
     seen = looked_at(tmp_path, SCRIPT.replace("import torch\n", "import torch\n# a\n# b\n# c\n"))
-    assert "train.py:10" in told(seen) and "train.py:7" not in told(seen)
+    assert "train.py:10" in told(seen)
+    assert "train.py:7" not in told(seen)
     assert since(seen) == ["train.py was changed since log.txt was written: its line 7 is line 10 now, and is told as "
                            "that"]
 
@@ -62,17 +63,20 @@ def test_a_line_that_moved_is_told_where_it_is_now(tmp_path: Path) -> None:
 def test_a_line_that_is_gone_keeps_its_number_and_is_said_to_be_gone(tmp_path: Path) -> None:
     seen = looked_at(tmp_path, SCRIPT.replace("net(x).pow(2)", "net(x).square()"))
     assert "train.py:7" in told(seen)
-    assert len(since(seen)) == 1 and "`out = net(x).pow(2)`, does not stand there any more" in since(seen)[0]
+    assert len(since(seen)) == 1
+    assert "`out = net(x).pow(2)`, does not stand there any more" in since(seen)[0]
 
 
 def test_the_file_that_ran_is_left_alone(tmp_path: Path) -> None:
     seen = looked_at(tmp_path, SCRIPT.replace("    out", "\tout").replace("    return", "\treturn"))
-    assert "train.py:7" in told(seen) and not since(seen)
+    assert "train.py:7" in told(seen)
+    assert not since(seen)
 
 
 def test_of_several_equal_lines_the_one_in_the_frames_function_is_meant(tmp_path: Path) -> None:
     other = "\n\ndef evaluate(x):\n    out = net(x).pow(2)\n    return out.mean()\n"
-    seen = looked_at(tmp_path, SCRIPT.replace("import torch\n", "import torch\n# a\n").replace("\n\nfor", other + "\nfor"))
+    script = SCRIPT.replace("import torch\n", "import torch\n# a\n").replace("\n\nfor", other + "\nfor")
+    seen = looked_at(tmp_path, script)
     assert "train.py:8" in told(seen)
 
 

@@ -38,7 +38,7 @@ class SinceWritten:
         return replace(run, errors=tuple(map(self._error, run.errors))) if self.texts and run.errors else run
 
     def told(self, errors: Iterable[ErrorEvent]) -> tuple[str, ...]:
-        """What a person should know: one sentence for each file that a log knows otherwise, the innermost line first."""
+        """What a person should know: one sentence for each file that a log knows otherwise."""
         changed: dict[tuple[str, Path], _Changed] = {}
         for error in errors:
             for frame in _frames(error):
