@@ -31,7 +31,7 @@ def course_of(run: Run) -> str:
 
     "epochs 1 to 50; at the end box_loss 0.9923, val/loss 1.03, mAP50 0.788". Names are those of the log.
     """
-    told = list(dict.fromkeys(_telling(run)))[:MOST]
+    told = list({(s.name, s.group): s for s in reversed([*_telling(run)])}.values())[::-1][:MOST]
     if not told:
         return ""
     longest = max(told, key=lambda s: s.position[-1] - s.position[0] if s.unit != "line" else 0.0)

@@ -63,6 +63,8 @@ _LOGGED = (("loss", "the loss"), ("grad_norm", "the gradient norm"), ("learning_
 
 def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]:
     """What can be typed next, the most telling first; nothing about the failure modes in `without`."""
+    if report.with_log and not report.made:
+        return (report.with_log,)
     left = _left(report, without)
     stands = bool(left) and left[0] is report.seen.verdict.hypotheses[0]
     first = _code(report) if _codeless(report) else _session(report) if stands else ()
@@ -333,7 +335,7 @@ def wanted(report: Examined) -> tuple[str, ...]:
     """What more would settle it and no command can fetch, in words: the code, an error text, what to log."""
     if _codeless(report):
         return (_code_wanted(report),)
-    if report.status != "needs_more_data":
+    if report.status != "needs_more_data" or report.with_log:
         return ()
     return tuple(_wanted(report, report.ground))
 
@@ -357,6 +359,8 @@ def _with(report: Examined, more: str) -> str:
 
 
 def _wanted(report: Examined, ground: Ground) -> Iterator[str]:
+    if not (report.seen.records or report.seen.run.errors or report.places.code):
+        yield "what the run printed, or the file of its metrics: `traindx diagnose PATH/TO/LOG`"
     if not report.places.code:
         held = not report.subject and any(s.source == IN_MEMORY for s in report.seen.run.series)
         how = ': `diagnose([history, "PATH/TO/train.py"])`' if held else _with(report, "PATH/TO/train.py")
