@@ -351,7 +351,7 @@ def test_a_log_that_is_read_says_nothing_of_lines(tmp_path: Path) -> None:
 
 def test_a_healthy_answer_says_what_it_read_how_far_and_where_it_ends(tmp_path: Path) -> None:
     text = " ".join(of_log(tmp_path, READ).split())
-    assert "Read 120 values of 2 metrics, steps 0 to 59; at the end loss 0.5063, val_acc 0.7557" in text
+    assert "Read 120 values of 2 metrics, steps 0 to 59; at the end loss 0.5063 (2 at first), val_acc 0.7557" in text
     assert "; at the end" not in of_log(tmp_path, READ, "the images are garbled")
     names = "".join(f"epoch {i} Kurve {1.5 - i / 90:.4f}\n" for i in range(60))
     assert "at the end Kurve 0.8444" in course_of(diagnose(written(tmp_path, names)).run)

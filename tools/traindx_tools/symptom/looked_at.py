@@ -22,6 +22,7 @@ FEWEST = 5
 _NEAR = 0.1
 """Share by which two values of one metric differ at most that are alike on both sides."""
 
+_BREAKS = frozenset({"nonfinite", "divergence"})
 NONFINITE = "a NaN or an infinity"
 _OF_LEARNING = frozenset({"not-learning", "generalization", "divergence", "collapse", "wrong-output", "nonfinite"})
 
@@ -39,7 +40,7 @@ def looked_at(answer: SymptomAnswer, run: Run, code: bool, watched: bool = False
     if meant is None or not symptom.kinds & _OF_LEARNING:
         return LookedAt(_course(meant))
     made = tuple(_explanations(meant, run))
-    if symptom.kinds == {"nonfinite"}:  # how it learned until then, and whether it was long enough, explains no NaN
+    if symptom.kinds <= _BREAKS:  # how it learned until then, and whether it was long enough, explains no NaN or rise
         return LookedAt(_course(meant), tuple(e for e in made if e.what == NONFINITE and e.ruled_out))
     return LookedAt(_course(meant), made, tuple(_unseen(run, code, watched, meant)))
 
@@ -137,7 +138,8 @@ def _too_short(loss: Series | None) -> Iterator[Explanation]:
 def _above_zero(series: Series | None, what: str) -> Iterator[Explanation]:
     t = _long(series)
     if t is not None and series is not None and float(t.y.min()) > 0:
-        yield Explanation(what, f"{_name(series)} is {number(float(t.y.min()))} to {number(float(t.y.max()))}", True)
+        low, high = number(float(t.y.min())), number(float(t.y.max()))
+        yield Explanation(what, f"{_name(series)} is {low if low == high else f'{low} to {high}'}", True)
 
 
 def _unseen(run: Run, code: bool, watched: bool, meant: Series) -> Iterator[str]:
