@@ -53,6 +53,14 @@ def picture(page: Tab, out: Path, selector: str = "html", height: int | None = N
     return out
 
 
+def elsewhere(page: Tab, folder: Path) -> None:
+    """The page with a folder of this machine named as one of somebody's: it belongs in no picture."""
+    page.evaluate(f"""(() => {{
+        const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        for (let n; (n = walk.nextNode());) n.data = n.data.replaceAll({str(folder)!r}, "/home/ana");
+        return 1; }})()""")
+
+
 def draw(folder: Path, say: Callable[[str], None] = print) -> list[Path]:
     """All pictures, below the folder."""
     from chromium_here import tab
@@ -86,6 +94,7 @@ def draw(folder: Path, say: Callable[[str], None] = print) -> list[Path]:
         threading.Thread(target=server.serve, daemon=True).start()
         with tab(scratch / "phone", width=390, height=844) as page:
             page.open(server.address)
+            elsewhere(page, scratch.resolve())
             made.append(picture(page, folder / "review-phone.png", "#decide"))
             page.dark()
             made.append(picture(page, folder / "review-phone-dark.png", "html", 844))

@@ -41,8 +41,8 @@ class Leftover:
 
 
 def leftovers(workspace: Path, *, sessions: bool = False, older_than: float = 0.0,
-              now: float | None = None) -> tuple[Leftover, ...]:
-    """What can go, the largest first. `older_than`: seconds since it was last written to."""
+              now: float | None = None, young: float = YOUNG) -> tuple[Leftover, ...]:
+    """What can go, the largest first. `older_than`, `young`: seconds since it was last written to."""
     scratch, moment = workspace / SCRATCH, time.time() if now is None else now
     if scratch.is_symlink() or scratch.parent.is_symlink() or not scratch.is_dir():
         return ()
@@ -50,7 +50,7 @@ def leftovers(workspace: Path, *, sessions: bool = False, older_than: float = 0.
     ended = ((p.parent, SESSIONS) for p in scratch.glob(f"*/{JOURNAL}")) if sessions else ()
     found = [_measured(p, kind) for p, kind in (*named, *ended)
              if p.is_dir() and not p.is_symlink() and (kind == SESSIONS) == (p / JOURNAL).is_file()]
-    old = [f for f in found if moment - f.changed > max(older_than, YOUNG)]
+    old = [f for f in found if moment - f.changed > max(older_than, young)]
     return tuple(sorted((f for f in old if f.kind != SESSIONS or _ended(f.path)), key=lambda f: (-f.bytes, f.path)))
 
 

@@ -36,6 +36,10 @@ def _outcome(arguments: Sequence[str] | None) -> int:
     from traindx.group import traindx
     from traindx_tools.errors import TraindxError
 
+    if "_TRAINDX_COMPLETE" in os.environ:
+        from traindx.completing import with_files
+
+        with_files()
     try:
         outcome: Any = traindx.main(args=list(arguments) if arguments is not None else None, prog_name="traindx",
                                     standalone_mode=False)

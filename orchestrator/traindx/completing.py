@@ -1,4 +1,4 @@
-"""What a shell completes in place of an argument: the ids of sessions, of rules and of failure modes.
+"""What a shell completes in place of an argument: the ids of sessions, of rules and of failure modes, else files.
 
 A completion that fails says nothing: it would be printed into the line that is being typed.
 """
@@ -19,6 +19,33 @@ if TYPE_CHECKING:
 _OF_A_RULE = re.compile(r"[A-Za-z]\d")
 MOST = 50
 """Sessions that are offered at most, the newest."""
+_DECIDE = frozenset({"approve", "reject", "revise"})
+"""Commands about a session that waits for a decision."""
+_WAITING = "awaiting approval"
+_NO_FILES = frozenset({*_DECIDE, "review", "resume", "show", "explain", "completion", "doctor", "sessions", "mcp"})
+"""Commands whose arguments are no paths; their options may be."""
+
+
+def with_files() -> None:
+    """Makes files stand in every shell where nothing else is known: an argument of most commands is a path.
+
+    Without it a shell that completes our commands completes no path behind them any more.
+    """
+    from click.shell_completion import CompletionItem, add_completion_class, get_completion_class
+
+    for shell in ("bash", "zsh", "fish"):
+        of_click = get_completion_class(shell)
+        if of_click is None:
+            continue
+
+        class OrFiles(of_click):  # type: ignore[misc, valid-type]
+            def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+                found: list[CompletionItem] = super().get_completions(args, incomplete)
+                behind = args and not incomplete.startswith("-") and (
+                    args[0] not in _NO_FILES or args[-1].startswith("-"))
+                return found or ([CompletionItem(incomplete, type="file")] if behind else [])
+
+        add_completion_class(OrFiles, shell)
 
 
 def session_ids(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -29,7 +56,9 @@ def session_ids(context: click.Context, parameter: click.Parameter, begun: str) 
     from click.shell_completion import CompletionItem
 
     try:
-        return [CompletionItem(name, help=said) for name, said in _sessions(context.params.get("workspace"), begun)]
+        found = _sessions(context.params.get("workspace"), begun)
+        waits = context.info_name in _DECIDE
+        return [CompletionItem(name, help=said) for name, said in found if not waits or said == _WAITING]
     except Exception:  # noqa: BLE001 - see the module
         return []
 
@@ -54,6 +83,38 @@ def _status(folder: SessionFolder) -> str:
         return result_of(folder).status.replace("_", " ")
     except (TraindxError, OSError):  # damaged: `traindx show` says what is wrong with it
         return "cannot be read"
+
+
+def options_of_a_fix(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """A and B, as they are written everywhere."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name) for name in ("A", "B") if name.startswith(begun.upper())]
+
+
+def changes(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Changes of experiments whose name begins so, each with what it does."""
+    from click.shell_completion import CompletionItem
+
+    try:
+        from traindx_tools.experiments.interventions import interventions
+
+        return [CompletionItem(n, help=i.about) for n, i in interventions().items() if n.startswith(begun)]
+    except Exception:  # noqa: BLE001 - see the module
+        return []
+
+
+def probes(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Probes whose name begins so."""
+    from click.shell_completion import CompletionItem
+
+    try:
+        from traindx_tools.live.probes import known_names
+
+        known = (*((name, about) for name, about, _ in known_names()), ("all", "all of them"))
+        return [CompletionItem(name, help=about) for name, about in known if name.startswith(begun)]
+    except Exception:  # noqa: BLE001 - see the module
+        return []
 
 
 def page_ids(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:

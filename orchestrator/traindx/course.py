@@ -29,15 +29,20 @@ def _counted(count: int, word: str) -> str:
 def course_of(run: Run) -> str:
     """The positions from first to last and the last value of the metrics that matter most; "" without a metric.
 
-    "epochs 1 to 50; at the end box_loss 0.9923, val/loss 1.03, mAP50 0.788". Names are those of the log.
+    "epochs 1 to 50; at the end box_loss 0.9923 (2.1 at first), mAP50 0.788". Names are those of the log.
     """
-    told = list(dict.fromkeys(_telling(run)))[:MOST]
+    told = list({(s.name, s.group): s for s in reversed([*_telling(run)])}.values())[::-1][:MOST]
     if not told:
         return ""
     longest = max(told, key=lambda s: s.position[-1] - s.position[0] if s.unit != "line" else 0.0)
-    ends = ", ".join(f"{s.original.strip()} {s.values[-1]:.4g}" for s in told)
+    ends = ", ".join(f"{s.original.strip()} {s.values[-1]:.4g}{_began(s)}" for s in told)
     where = f"{longest.unit}s {longest.position[0]:,.10g} to {longest.position[-1]:,.10g}; "
     return f"{where if longest.unit != 'line' and len(longest) > 1 else ''}at the end {ends}"
+
+
+def _began(series: Series) -> str:
+    """Where a loss began: whether it moved is what a person looks for first."""
+    return f" ({series.values[0]:.4g} at first)" if "loss" in series.name and len(series) > 1 else ""
 
 
 def _telling(run: Run) -> Iterator[Series]:

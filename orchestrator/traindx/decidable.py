@@ -25,6 +25,11 @@ from traindx_tools.experiments.trace import LOOKED_FOR_BY_ITSELF, Trace
 if TYPE_CHECKING:
     from traindx.examined import Examined
 
+_ENDS_A_RUN = frozenset({"crash", "memory"})
+"""Symptoms of failure modes that can raise an error: what only makes a loss worse explains none, and an error that is
+gone with a change says nothing for it."""
+
+
 def fitting_decisions(report: Examined, outcome: Outcome | None = None,
                       parts: Mapping[str, str] | None = None) -> Iterator[Decision]:
     """The decisions of the catalog whose change has something to take hold of in this run and can decide.
@@ -34,7 +39,13 @@ def fitting_decisions(report: Examined, outcome: Outcome | None = None,
     """
     measured = outcome or choose(report.seen.symptom, report.seen.run, report.seen.findings)
     here = Circumstances.of(report.seen.code, report.seen.findings)
-    for decision in load_decisions() if here.code else ():
+    known = load_catalog()
+    for each in load_decisions() if here.code else ():
+        decision = each
+        if measured.kind in ("error", "exit"):
+            decision = replace(each, removes=frozenset(m for m in each.removes if _ENDS_A_RUN & {*known[m].symptoms}))
+        if each.removes and not decision.removes:
+            continue
         held = any(f == ANY or here.has(f) for f in intervention(decision.change.name).frameworks)
         if held and decision.decides(measured) and decision.fits(here.code, parts or {}):
             yield decision

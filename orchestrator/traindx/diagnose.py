@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from traindx import arguments, fixed_since, next_steps, offers, proposal, still_watched
+from traindx import arguments, fixed_since, logs_beside, next_steps, offers, proposal, still_watched
 from traindx.code_names import CodeNames, read_names
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.examined import Examined
@@ -286,7 +286,10 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),
                     named_lines(seen.code, here), Notebooks.read(seen.code), seen.scope.entry, seen.scope.arguments)
-    return Report(seen, places, subject, missing, names=in_code, asked=asked)
+    beside = logs_beside.logs_beside(seen, paths)
+    said = (logs_beside.in_words(beside),) if beside else ()
+    return Report(seen, places, subject, missing, remarks=said, names=in_code, asked=asked,
+                  with_log=logs_beside.with_folder(beside, symptom) if beside else "")
 
 
 def _logs(seen: Examination) -> tuple[str, ...]:

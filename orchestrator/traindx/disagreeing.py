@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from traindx.completing import page_ids
 from traindx_tools.errors import BadUsage
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -16,7 +17,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def not_options(command: Command) -> Command:
     """Adds both options to a command, as `disagreed` and `because`."""
     reason = click.option("--because", metavar="TEXT", default="", help="Why, for the next person: goes with --not.")
-    name = click.option("--not", "disagreed", multiple=True, metavar="NAME",
+    name = click.option("--not", "disagreed", multiple=True, metavar="NAME", shell_complete=page_ids,
                         help="A rule (L204, L204-1) or a failure mode (lr.too-high) that is wrong about this project: "
                              "set aside now and at later runs (traindx.toml), which is said each time. May be "
                              "repeated.")

@@ -45,6 +45,8 @@ class Examined:
     extra_checks: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """What a person should know of how this came about, such as whether a new run showed the same."""
+    with_log: str = ""
+    """The command that reads the log beside what was given, where that itself holds none."""
     comparison: Comparison | None = None
     """This run beside one that works, where one was given."""
     names: CodeNames = NO_NAMES

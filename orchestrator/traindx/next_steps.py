@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from traindx.along import GOES_ALONG
 from traindx.in_brief import WORTH_A_LINE
+from traindx.log_lines import LOGGED, log_line
 from traindx.offered import Ground, beside_here, can_be_typed, seen_from_here, typed, with_words
 from traindx.proposal import code_place, measured_of
 from traindx_tools.catalog.fitting import Circumstances
@@ -57,12 +58,11 @@ _OF_PATHS = frozenset({*_OF_SERIES, "diagnose", "debug", "experiment", "data", "
 _FRAMEWORK = re.compile(r"^\s*(?:import|from)\s+(?:torch|jax|flax|tensorflow|keras|lightning|transformers|numpy)\b",
                         re.MULTILINE)
 
-_LOGGED = (("loss", "the loss"), ("grad_norm", "the gradient norm"), ("learning_rate", "the learning rate"))
-"""What a log should hold for most faults to be told apart, the most telling first."""
-
 
 def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]:
     """What can be typed next, the most telling first; nothing about the failure modes in `without`."""
+    if report.with_log and not report.made:
+        return (report.with_log,)
     left = _left(report, without)
     stands = bool(left) and left[0] is report.seen.verdict.hypotheses[0]
     first = _code(report) if _codeless(report) else _session(report) if stands else ()
@@ -333,7 +333,7 @@ def wanted(report: Examined) -> tuple[str, ...]:
     """What more would settle it and no command can fetch, in words: the code, an error text, what to log."""
     if _codeless(report):
         return (_code_wanted(report),)
-    if report.status != "needs_more_data":
+    if report.status != "needs_more_data" or report.with_log:
         return ()
     return tuple(_wanted(report, report.ground))
 
@@ -350,6 +350,8 @@ def _with(report: Examined, more: str) -> str:
 
     What came through a pipe is gone: it has to be kept in a file first.
     """
+    if _in_memory(report):  # a command would read the paths beside it alone
+        return "" if more.startswith("--") else f': `diagnose([history, "{more}"])`'
     if report.subject:
         return f": `traindx diagnose {report.subject} {more}`"
     piped = any(str(p) == "-" for p in report.seen.paths)
@@ -357,21 +359,26 @@ def _with(report: Examined, more: str) -> str:
 
 
 def _wanted(report: Examined, ground: Ground) -> Iterator[str]:
+    if not (report.seen.records or report.seen.run.errors or report.places.code):
+        yield "what the run printed, or the file of its metrics: `traindx diagnose PATH/TO/LOG`"
     if not report.places.code:
-        held = not report.subject and any(s.source == IN_MEMORY for s in report.seen.run.series)
-        how = ': `diagnose([history, "PATH/TO/train.py"])`' if held else _with(report, "PATH/TO/train.py")
-        yield f"the training script and its configuration{how}"
+        yield f"the training script and its configuration{_with(report, 'PATH/TO/train.py')}"
     names = {s.name for s in report.seen.run.series if len(s)}
     if report.seen.run.errors:
         return
-    absent = [words for name, words in _LOGGED if name not in names]
+    absent = {name: words for name, words in LOGGED if name not in names}
     if absent:
-        line = log_line(ground)
-        yield f"{_listed(absent)} in the log, every step or every few steps" + (f": `{line}`" if line else "")
+        line = log_line(ground, absent)
+        named = _listed([*absent.values()])
+        yield f"{named} in the log, every step or every few steps" + (f": `{line}`" if line else "")
     if names and report.comparison is None:
         yield f"a run of the same kind that went well, to compare{_with(report, '--against GOOD')}"
     if _crashed(report):
         yield "the error message in full, from \"Traceback\" to its last line"
+
+
+def _in_memory(report: Examined) -> bool:
+    return any(s.source == IN_MEMORY for s in report.seen.run.series)
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -382,14 +389,3 @@ def _crashed(report: Examined) -> bool:
     from traindx_tools.symptoms import observed_symptoms
 
     return "crash" in observed_symptoms(report.seen.symptom)
-
-
-def log_line(ground: Ground) -> str:
-    """A line for the training loop that logs what is missing most often, "" where the code has no names for it."""
-    names = ground.names
-    loss, optimizer = names.name_for("loss"), names.name_for("optimizer")
-    step = next((n for n in ("step", "global_step", "it", "iteration") if n in names.names), None)
-    if "torch" not in names.modules or None in (loss, optimizer, step):
-        return ""
-    return (f'print(f"step {{{step}}} loss {{{loss}.item():.6g}} '
-            f'''lr {{{optimizer}.param_groups[0]['lr']:.3g}}", flush=True)''')

@@ -26,6 +26,10 @@ _COLOURS = {"bold": "1", "quiet": "2", "critical": "31;1", "high": "33;1", "medi
             "good": "32;1", "added": "32", "removed": "31"}
 _GOES_ON = "\u00a0…"
 """Behind a text that was cut; it never stands on a line of its own."""
+_TOGETHER = re.compile(r"(?<=\d) (?=%)|(?<=[\w)\]]) (?=[-+] [\w(])|(?<=[\w)\]] [-+]) (?=[\w(])")
+"""What stands between a number and its sign, and around a sign between two terms, which stay on one line."""
+_BOUND = "\ue000"
+"""Stands for such a space while lines are filled."""
 _BEGINS = re.compile(r"#|- |\d+\. |    |   Expect: ")
 """How a line begins that does not go on with the one before."""
 _MARK = re.compile(r"- |\d+\. | +")
@@ -95,9 +99,10 @@ class Page:
 
     def wrap(self, text: object, indent: str, first: str | None = None) -> list[str]:
         """Text on as many lines as it needs; paths and commands are never broken."""
-        said = line(text)
-        return textwrap.wrap(said, self.width, initial_indent=indent if first is None else first,
+        said = _TOGETHER.sub(_BOUND, line(text))
+        rows = textwrap.wrap(said, self.width, initial_indent=indent if first is None else first,
                              subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [indent]
+        return [row.replace(_BOUND, " ") for row in rows]
 
     @property
     def scale(self) -> float:

@@ -87,19 +87,26 @@ def measured_of(found: triage.Hypothesis) -> dict[str, Any]:
 def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | None:
     """(path, line) of the code the hypothesis is about: the faulty line, else the line its kind of fault is written in.
 
-    The user's frame of a traceback is only where it surfaced: a line that the failure mode itself is about is better.
+    The user's frame of a traceback may be only where it surfaced: a line that the failure mode itself is about is
+    better than that. Where the run says that the cause itself is at a line, a line of the usual kind is another one.
     """
+    seen = _seen_place(found, places)
+    if seen is not None:
+        return seen
+    anchor = places.anchor(found.mode.anchors)
+    if anchor is not None:
+        return places.name(anchor.file), anchor.line
+    return places.code_place(found.location)
+
+
+def _seen_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | None:
+    """The line at which something was seen, in the code or of a data file in the code that made it."""
     seen = [places.code_place(w.finding.where) for w in found.speaks_for if _proves_a_line(w)]
     direct = next((p for p in seen if p is not None), None)
     if direct is not None:
         return direct
     held = next((w.finding.where for w in found.speaks_for if w.finding.rule[0] == "D"), None)
-    if held is not None and (made := places.maker(held)) is not None:
-        return made
-    anchor = places.anchor(found.mode.anchors)
-    if anchor is not None:
-        return places.name(anchor.file), anchor.line
-    return places.code_place(found.location)
+    return places.maker(held) if held is not None else None
 
 
 def _proves_a_line(weighed: triage.Weighed) -> bool:
@@ -107,6 +114,8 @@ def _proves_a_line(weighed: triage.Weighed) -> bool:
     a change took hold that undoes this cause alone and took the symptom away."""
     finding = weighed.finding
     if finding.rule == "X101" and finding.measured.get("specific") is True and weighed.bearing is Bearing.CAUSE:
+        return True
+    if finding.rule[0] == "L" and finding.measured.get("surfaced_only") is False and weighed.bearing is Bearing.CAUSE:
         return True
     return weighed.finding.rule[0] == "C" or (
         weighed.finding.rule[0] in "TJRSV" and weighed.bearing is Bearing.CAUSE)
@@ -156,10 +165,11 @@ def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places,
 
 
 def _with_place(found: triage.Hypothesis, places: Places) -> str:
-    """The issue, with the code line where the statement does not name it yet."""
+    """The issue, with the code line where the statement does not name it yet; one of the usual kind is said to be."""
     place = location_text(found, places)
     text = found.issue.rstrip(".")
-    return f"{text}." if place is None or place in text else f"{text} ({place})."
+    usual = _seen_place(found, places) is None and places.anchor(found.mode.anchors) is not None
+    return f"{text}." if place is None or place in text else f"{text} ({'usually at ' * usual}{place})."
 
 
 def patches(found: triage.Hypothesis, findings: Sequence[Finding]) -> tuple[Patch, ...]:

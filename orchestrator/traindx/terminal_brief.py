@@ -40,6 +40,8 @@ from traindx_tools.finding import Severity
 from traindx_tools.scope.runs import MOST_SAID
 
 MOST_LINES = 30
+SCREEN = 23
+"""Lines of a usual terminal beside the prompt: what of them is left over goes to the evidence."""
 FEWEST_OF_A_DIFF = 4
 NO_PERMISSION = "no permission"
 """In the note of a file that could not be opened."""
@@ -48,18 +50,29 @@ _MOST_SENTENCES = 4
 _MOST_REMARKS = 2
 _MOST_EVIDENCE, _MOST_SUSPECTS, _MOST_NOTES, _MOST_RUNS, _MOST_ANSWERS = 2, 3, 2, 3, 3
 _MOST_RULED_OUT = 5
+_LINES_SHOWN, _MOST_LINES_SHOWN = 4, 8
+"""Lines for what was seen, and the most where the page has room for more."""
 
 
 def render_brief(view: View, page: Page) -> str:
-    """The brief page. Ends with a line break."""
+    """The brief page, with as many lines of evidence as one screen has room for. Ends with a line break."""
+    most = SCREEN * page.scale
+    each = (list(_rows(view, page, lines)) for lines in range(_MOST_LINES_SHOWN, _LINES_SHOWN, -1))
+    fitting = next((rows for rows in each if len(rows) <= most), None)
+    return "\n".join(fitting or _rows(view, page, _LINES_SHOWN)) + "\n"
+
+
+def _rows(view: View, page: Page, shown: int) -> Iterator[str]:
+    """The page with `shown` lines at most for what was seen."""
     judged = {"diagnosis_complete": _cause, "healthy": _healthy}.get(view.status, _open)
-    top = list(judged(view, page))
+    top = list(judged(view, page, shown))
     end = [*_not_read(view, page), *_notes(view, page), *_next(view, page), *_report(view, page)]
-    room = int(MOST_LINES * page.scale) - len(top) - len(end)
-    return "\n".join([*top, *_fixes(view, page, room), *end]) + "\n"
+    yield from top
+    yield from _fixes(view, page, int(MOST_LINES * page.scale) - len(top) - len(end))
+    yield from end
 
 
-def _cause(view: View, page: Page) -> Iterator[str]:
+def _cause(view: View, page: Page, shown: int) -> Iterator[str]:
     cause = view.cause
     if cause is None:
         return
@@ -68,7 +81,7 @@ def _cause(view: View, page: Page) -> Iterator[str]:
     first = view.hypotheses[0] if view.hypotheses else cause
     yield from _sentences(view, page, first)
     yield from _scope(view, page)
-    yield from _list("Evidence", evidence(view, first)[:_MOST_EVIDENCE], page)
+    yield from _list("Evidence", evidence(view, first)[:_MOST_EVIDENCE], page, shown)
     yield from brief_comparison(view.comparison, page)
     yield from _list("Against", counter(view, first)[:2] or [Said("nothing that was read")], page, 2)
     for other in rivals(view)[:1]:
@@ -78,7 +91,7 @@ def _cause(view: View, page: Page) -> Iterator[str]:
     yield from _described(view, page)
 
 
-def _open(view: View, page: Page) -> Iterator[str]:
+def _open(view: View, page: Page, shown: int) -> Iterator[str]:
     first = suspect(view)
     place = f", {first['location']}" if first is not None and first.get("location") else ""
     yield page.heading(view.verdict, line(
@@ -94,7 +107,7 @@ def _open(view: View, page: Page) -> Iterator[str]:
     if first is None and (not seen or not _says_what_is_wrong(view)):
         yield from page.fit(_reason(view), "  ", most=3)
     yield from _scope(view, page)
-    yield from _list("Seen", seen, page)
+    yield from _list("Seen", seen, page, shown)
     remarks = [Said(view.named(a.remark)) for a in view.along if a.remark]
     yield from _list("Along", remarks[:1], page)
     yield from brief_comparison(view.comparison, page)
@@ -137,7 +150,7 @@ def _without_order(view: View, page: Page) -> Iterator[str]:
         yield from _suspect(view, page, found, "" if number else "Else")
 
 
-def _healthy(view: View, page: Page) -> Iterator[str]:
+def _healthy(view: View, page: Page, _: int) -> Iterator[str]:
     yield page.heading(page.paint(view.verdict, "good"))
     yield from page.fit(_reason(view), "  ", most=6)
     if told := ", ".join(filter(None, (view.amount, view.course))):
@@ -181,9 +194,10 @@ def _scope(view: View, page: Page) -> Iterator[str]:
         yield page.paint(f"  and {others - _MOST_RUNS} more runs with {page.more}", "quiet")
 
 
-def _list(label: str, told: Sequence[Said], page: Page, lines: int = 4) -> Iterator[str]:
-    """Sentences on `lines` lines altogether, two for each at most; a single one has more room, so that it is whole."""
-    left, each = lines, 2 if len(told) > 1 else max(lines, 2)
+def _list(label: str, told: Sequence[Said], page: Page, lines: int = _LINES_SHOWN) -> Iterator[str]:
+    """Sentences on `lines` lines altogether, of four two for each at most; a single one has more room, so that it is
+    whole."""
+    left, each = lines, max(lines - 2, 2) if len(told) > 1 else max(lines, 2)
     for number, said in enumerate(told):
         if left <= 0:
             return

@@ -45,7 +45,7 @@ def test_a_run_that_failed_is_diagnosed_and_its_report_is_kept(tmp_path: Path) -
     assert out["status"] == "diagnosis_complete"
     assert (Path(out["report"]) / "report.html").is_file()
     summary = (tmp_path / "runner" / "summary").read_text()
-    assert summary.startswith("```text\nCause found")
+    assert summary.startswith("    Cause found")
     assert not (work / "pwned").exists()
 
 

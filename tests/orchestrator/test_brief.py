@@ -158,6 +158,26 @@ def test_an_open_run_names_what_was_seen_two_suspects_in_a_line_each_and_one_com
     assert len(rows) <= 20
 
 
+def test_evidence_is_whole_where_the_screen_has_room_and_cut_where_it_has_not() -> None:
+    long = ("log(1 - p) reaches exactly 0: 1 - EPS is exactly 1 in float32 (EPS = 1e-12), as for every epsilon below "
+            "3e-8, so that the clamp clip(p, EPS, 1 - EPS) at train.py:45 does not prevent it, whatever p is")
+    found = [{**f, "statement": long} if f["rule"] == "L515" else f for f in FINDINGS]
+    short = " ".join(brief(told(findings=found, symptom_answer=[])).split())
+    assert long in short
+    lines = "\n".join(f"line {i}" for i in range(40))
+    edit = ProposedEdit(path="train.py", line=1, end_line=40, original=lines, replacement=lines.upper())
+    full = " ".join(brief(told(findings=found), diagnosis=a_diagnosis((edit,))).split())
+    assert long not in full
+    assert long[:60] in full
+
+
+def test_a_number_keeps_its_sign_and_a_difference_its_terms_on_one_line() -> None:
+    page = Page(40)
+    for text in ("aa " * 12 + "99 % of it", "aa " * 11 + "1 - EPS is 1", "bb " * 12 + "(x) + 3 too"):
+        assert not any(re.match(r"\s*[%+-] ", row) or re.search(r" [+-]$", row) for row in page.wrap(text, ""))
+        assert " ".join(page.wrap(text, "")) == text.strip()
+
+
 def test_a_likely_suspect_stands_in_the_first_line_and_is_not_rounded_to_a_cause() -> None:
     result = told("needs_more_data")
     result["hypotheses"][0]["confidence"] = 0.695
@@ -331,7 +351,7 @@ def test_a_log_that_is_read_says_nothing_of_lines(tmp_path: Path) -> None:
 
 def test_a_healthy_answer_says_what_it_read_how_far_and_where_it_ends(tmp_path: Path) -> None:
     text = " ".join(of_log(tmp_path, READ).split())
-    assert "Read 120 values of 2 metrics, steps 0 to 59; at the end loss 0.5063, val_acc 0.7557" in text
+    assert "Read 120 values of 2 metrics, steps 0 to 59; at the end loss 0.5063 (2 at first), val_acc 0.7557" in text
     assert "; at the end" not in of_log(tmp_path, READ, "the images are garbled")
     names = "".join(f"epoch {i} Kurve {1.5 - i / 90:.4f}\n" for i in range(60))
     assert "at the end Kurve 0.8444" in course_of(diagnose(written(tmp_path, names)).run)

@@ -168,3 +168,19 @@ def test_bash_completes_commands_and_options() -> None:
     done = subprocess.run(["bash", "-c", script, "bash", "diag"], capture_output=True, text=True, timeout=100,
                           env={**os.environ, "PATH": path}, check=True)
     assert done.stdout.split() == ["diagnose"]
+
+
+def test_what_stays_and_why_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scratch = tmp_path / "scratch" / "debug"
+    (scratch / "diagnose-2026-2026-1").mkdir(parents=True)
+    (scratch / "diagnose-2026-2026-1" / "file").write_text("x")
+    _, out, _ = run("clean", str(tmp_path), "--yes", capsys=capsys)
+    assert "nothing to remove" in out
+    assert "what is written to in the last minute stays" in out
+    aged(scratch, 3600)
+    _, out, _ = run("clean", str(tmp_path), "--older-than", "2", capsys=capsys)
+    assert "what is newer stays" in out
+    _, out, _ = run("clean", str(tmp_path), "--yes", capsys=capsys)
+    assert "removed 1 of 1 folders" in out
+    _, out, _ = run("clean", str(tmp_path), capsys=capsys)
+    assert out.rstrip().endswith("scratch/debug")

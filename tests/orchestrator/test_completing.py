@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 import pytest
-from click.shell_completion import ShellComplete
+from click.shell_completion import ShellComplete, get_completion_class
 
-from traindx.completing import page_ids, session_ids
+from traindx.completing import page_ids, session_ids, with_files
 from traindx.group import traindx
-from traindx.session import run_debug_session_sync
+from traindx.model import Decision
+from traindx.session import decide, read_result, run_debug_session_sync
 from traindx_tools.rules import explained_rules, rule_names
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "numpy-lr"
@@ -65,3 +66,40 @@ def test_a_completion_that_fails_says_nothing(monkeypatch: pytest.MonkeyPatch) -
 
 def test_every_page_is_named_without_importing_its_rule() -> None:
     assert set(rule_names()) == set(explained_rules())
+
+
+def offered(shell: str, *words: str) -> list[tuple[str, str]]:
+    """What a shell gets, with the kind of each: plain, file."""
+    with_files()
+    made = get_completion_class(shell)
+    assert made is not None
+    return [(c.type, c.value) for c in made(traindx, {}, "traindx", "_X").get_completions(list(words[:-1]), words[-1])]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_where_nothing_else_is_known_the_shell_completes_files(shell: str) -> None:
+    assert offered(shell, "diagnose", "ru") == [("file", "ru")]
+    assert offered(shell, "diagnose", "--against", "") == [("file", "")]
+    assert offered(shell, "run", "--", "python", "tr") == [("file", "tr")]
+    assert offered(shell, "resume", "2026", "--give", "log") == [("file", "log")]
+    assert offered(shell, "diag") == [("plain", "diagnose")]
+    for words in (["diagnose", "--sym"], ["explain", "L204"], ["log", "x", "--format", "j"]):
+        assert [kind for kind, _ in offered(shell, *words)] == ["plain"]
+    assert offered(shell, "show", "no such session") == []
+    assert offered(shell, "diagnose", "--nothing-is-called-so") == []
+
+
+def test_a_decision_is_offered_the_sessions_that_wait_and_both_options(waiting: str) -> None:
+    at = Path("scratch/debug") / waiting
+    decide(at, Decision.reject(read_result(at).diagnosis, "no"))
+    assert completed("show", "") == [waiting]
+    assert completed("approve", "") == completed("reject", "") == []
+    assert completed("approve", waiting, "--option", "") == ["A", "B"]
+    assert completed("approve", waiting, "--option", "a") == ["A"]
+
+
+def test_changes_probes_and_what_one_disagrees_with_are_offered() -> None:
+    assert "learning-rate" in completed("experiment", "x", "--change", "learn")
+    assert "all" in completed("run", "--probe", "")
+    assert "L204" in completed("diagnose", "x", "--not", "L20")
+    assert completed("experiment", "x", "--change", "\x1b[31m") == []

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -236,3 +239,28 @@ def test_the_records_of_a_run_lead_to_a_session_where_it_ran(here: Path) -> None
     (here / "log.txt").write_text(HALF)
     beside = diagnose(["log.txt"])
     assert (next_steps._one_path(beside), next_steps._artifacts(beside)) == ("log.txt", "")
+
+
+def test_the_line_that_is_asked_for_logs_what_is_absent_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\nnet = torch.nn.Linear(2, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for step in range(30):\n    loss = net(torch.ones(1, 2)).sum()\n    opt.zero_grad()\n    loss.backward()\n"
+        "    opt.step()\n")
+    (tmp_path / "log.txt").write_text("".join(f"step {i} loss {'nan' if i > 12 else 2 - i / 40} lr 0.1\n"
+                                              for i in range(30)))
+    asked = next(w for w in diagnose([tmp_path], symptom="the loss is nan").wanted if "in the log" in w)
+    assert asked.startswith("the gradient norm in the log")
+    assert "lr {" not in asked
+    line = re.search(r"`(.*)`", asked)
+    assert line is not None
+    ran = subprocess.run([sys.executable, "-c", (tmp_path / "train.py").read_text() + "    " + line[1]],
+                         capture_output=True, text=True, check=True)
+    assert re.match(r"step 0 grad_norm 1\.732", ran.stdout)
+
+
+def test_a_history_in_memory_beside_a_file_is_asked_for_in_python(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text("x = 1\n")
+    history = [{"step": i, "loss": 2.0 + 10.0 ** (i - 20)} for i in range(30)]
+    told = " ".join(diagnose([history, tmp_path / "notes.py"]).wanted)
+    assert "--against" not in told
+    assert "traindx diagnose" not in told

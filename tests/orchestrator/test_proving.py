@@ -214,6 +214,16 @@ def test_what_needs_something_that_the_code_does_not_hold_is_not_tried(report: R
     assert not names & {"no-dropout", "batch-statistics", "single-process", "no-workers"}
 
 
+def test_an_error_is_decided_for_what_can_raise_one_alone(report: Report) -> None:
+    """Rows in order make no loss better, and raise no error: that one is gone with a change says nothing of them."""
+    raised = {str(d.change): d.removes for d in fitting_decisions(report, Outcome("error", metric="RuntimeError"))}
+    other = {str(d.change): d.removes for d in fitting_decisions(report, Outcome("nonfinite"))}
+    assert "data.unshuffled" in other["one-batch:number=0"]
+    assert raised["one-batch:number=0"] == {"data.corrupt-sample"}
+    assert "shuffle:seed=0" not in raised
+    assert "learning-rate:times=0.1" not in raised
+
+
 def test_an_event_that_the_control_does_not_show_is_not_tried_and_that_is_said(tmp_path: Path) -> None:
     """Seen: three controls of an exit code that the run does not have."""
     (tmp_path / "train.py").write_text(PROGRAM)

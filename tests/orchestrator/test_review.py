@@ -306,6 +306,19 @@ def test_a_review_that_is_closed_leaves_the_session_waiting(review: Running, wai
 
 @needs_chromium
 @pytest.mark.slow
+def test_a_printed_page_holds_what_the_screen_folds(review: Running, tmp_path: Path) -> None:
+    with tab(tmp_path / "profile", width=1280, height=900) as page:
+        page.open(review.server.address)
+        assert "Why This Happens" not in page.text(), "folded on the screen"
+        page.call("Emulation.setEmulatedMedia", media="print")
+        for heading in ("How to settle it", "Confirms it", "Why This Happens", "What is run then"):
+            assert heading in page.text()
+        assert page.evaluate("getComputedStyle(document.querySelector('button.approve')).borderTopWidth") == "0px"
+        assert page.evaluate("[...document.images].every(i => i.getBoundingClientRect().width <= innerWidth)")
+
+
+@needs_chromium
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280], ids=["phone", "desk"])
 def test_a_person_reads_and_decides_in_a_browser(review: Running, waiting: SessionResult, width: int,
                                                  tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -43,8 +41,10 @@ from traindx_tools.preconditions import DATA_JUDGED, shown_by
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.cells import NO_NOTEBOOKS, Notebooks
 from traindx_tools.scope.runs import JudgedRun, choose
+from traindx_tools.scope.since_written import UNCHANGED, SinceWritten
 from traindx_tools.scope.sources import outside, scope_of
 from traindx_tools.set_aside import SetAside, beside_what_is_set_aside, counted, in_words, left, modes_left
+from traindx_tools.shown_paths import inside, prefixes_of, short
 from traindx_tools.sources import resolved
 from traindx_tools.stopped import by_settings
 from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
@@ -126,7 +126,7 @@ class Examination:
         sure = self.verdict.causes if self.verdict.status == "diagnosis_complete" else ()
         causes = [Cause(h.mode.id, h.mode.symptoms) for h in sure]
         code = bool(self.code) and not self.scope.blind
-        return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes),
+        return tuple(replace(a, where=inside(a.where, self.prefixes), statement=inside(a.statement, self.prefixes),
                              looked=looked_at(a, self.run, code, self.watched))
                      for a in explained(answers_to(self.symptom, self.run, self.findings), causes))
 
@@ -182,30 +182,6 @@ def _started_with(live: LiveRun, root: Path) -> tuple[Path, ...]:
 def _of_the_course(rule: str) -> bool:
     """Whether a rule judges how a loss moves: what goes through `backward` (policies, penalties) need not fall."""
     return rule.startswith(("L2", "L106", "L107", "L108"))
-
-
-def _prefixes(root: Path) -> tuple[str, ...]:
-    """The root as a path may begin with it: absolute, and as seen from the current directory."""
-    seen = os.path.relpath(root)
-    return (f"{root}/",) if seen.startswith((".", os.pardir)) else (f"{root}/", f"{seen}/")
-
-
-def _inside(text: str, prefixes: tuple[str, ...]) -> str:
-    """The text with the paths in it as seen from the root."""
-    for prefix in prefixes:
-        if prefix in text:  # only where a path begins: "a/" is also the end of "data/"
-            text = re.sub(rf"(?<![\w./-]){re.escape(prefix)}", "", text)
-    return text
-
-
-def _short(finding: Finding, prefixes: tuple[str, ...]) -> Finding:
-    """The finding with its paths, also those in its statement, as seen from the root."""
-    if not any(p in finding.statement or p in (finding.where.file or "") or p in finding.source for p in prefixes):
-        return finding
-    file = None if finding.where.file is None else _inside(finding.where.file, prefixes)
-    return replace(finding, where=replace(finding.where, file=file), statement=_inside(finding.statement, prefixes),
-                   source=_inside(finding.source, prefixes),
-                   patch=tuple(replace(p, file=_inside(p.file, prefixes)) for p in finding.patch))
 
 
 def _memory_snapshots(artifacts: Sequence[Artifact]) -> tuple[tuple[Finding, ...], dict[str, str]]:
@@ -278,11 +254,12 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
         require_something([*(replace(a, note=unparsed.get(a.path, a.note)) for a in artifacts),
                            *reading.found.left_out], reading.found)
     together = ranks.findings if ranks is not None else ()
-    errors = (e for p in own.parts for e in p.errors)
+    errors = tuple(e for p in own.parts for e in p.errors)
+    since = SinceWritten.of(files, errors)
     wrong = by_settings(errors, code.projects, files, (a.path for a in artifacts), base)
     seen = (*live.tried(without_names(code.findings, files)), *told, *memory, *data.findings, *weights.findings, *wrong)
-    every = _EveryRun(files, tuple(map(books.of_code, seen)), together, symptom, _prefixes(base), unread, scope.blind,
-                      asked.aside, ranks=ranks, books=books,
+    every = _EveryRun(files, tuple(map(books.of_code, seen)), together, symptom, prefixes_of(base), unread, scope.blind,
+                      asked.aside, ranks=ranks, books=books, since=since,
                       looked=frozenset({DATA_JUDGED} if data.judged_whole else ()))
     runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)
@@ -290,7 +267,8 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     shown, read = every.shown, (*data.among(chosen.run.artifacts), *named)
     notes = (*(in_words(a, n) for a, n in chosen.aside), shown(apart),
              *(f"{shown(a.path)}: {a.note}" for a in (*read, *code.notes) if a.note),
-             *map(shown, weights.notes), *dict.fromkeys((*every.failures, *data.notes)), *map(shown, _of_ranks(ranks)))
+             *map(shown, (*since.told(errors), *weights.notes)), *dict.fromkeys((*every.failures, *data.notes)),
+             *map(shown, _of_ranks(ranks)))
     run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in read))
     return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
                        tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes,
@@ -337,6 +315,7 @@ class _EveryRun:
     failures: list[str] = field(default_factory=list)
     ranks: ManyRanks | None = None
     books: Notebooks = NO_NOTEBOOKS
+    since: SinceWritten = UNCHANGED
     looked: frozenset[str] = frozenset()
     """What was looked at whole (`preconditions.DATA_JUDGED`)."""
 
@@ -373,13 +352,13 @@ class _EveryRun:
 
     def judged(self, one: OneRun, *, of_job: bool = True) -> JudgedRun:
         """One run: its log by the log rules, then all that was seen in one triage."""
-        run = self.books.of_run(_each_error_once(joined(one.reading, self.code)))
+        run = self.since.of_run(self.books.of_run(_each_error_once(joined(one.reading, self.code))))
         live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
         on_logs = (f for f in judge_run(run, self.failures)
                    if (f.source not in live or not _of_the_course(f.rule)) and not self._of_all_ranks(f))
         events = judge_events(run, one.reading.sources, self.failures)
         told = map(self.books.of_log, (*on_logs, *events))
-        findings = tuple(_short(f, self.prefixes) for f in (*told, *self.seen, *(self.together if of_job else ())))
+        findings = tuple(short(f, self.prefixes) for f in (*told, *self.seen, *(self.together if of_job else ())))
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
         findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
         gone, findings = counted(findings, self.aside), left(findings, self.aside)
@@ -397,4 +376,4 @@ class _EveryRun:
 
     def shown(self, text: str) -> str:
         """A text with paths as seen from the root."""
-        return _inside(text, self.prefixes)
+        return inside(text, self.prefixes)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from traindx.completing import session_ids
+from traindx.completing import options_of_a_fix, session_ids
 
 
 @click.command("approve")
 @click.argument("session", shell_complete=session_ids)
-@click.option("--option", required=True, type=click.Choice(["A", "B"], case_sensitive=False), help="A or B.")
+@click.option("--option", required=True, type=click.Choice(["A", "B"], case_sensitive=False), help="A or B.",
+              shell_complete=options_of_a_fix)
 @click.option("--workspace", type=str, help="Where the session lives (default: here).")
 @click.option("--digest", help="Approve only if the diagnosis still has this digest.")
 @click.option("--by", default="user", show_default=True, help="Who approves.")

@@ -24,14 +24,20 @@ def command(workspace: str, older_than: float, sessions: bool, yes: bool) -> int
 
     Sessions that wait, strikes and notes stay. Without --yes it lists what would go, and asks at a terminal.
     """
-    from traindx.cleaning import leftovers, remove
+    from traindx.cleaning import SESSIONS, leftovers, remove
     from traindx.safe_text import line
 
     if not Path(workspace).is_dir():
         raise BadUsage(f"there is no folder {workspace}: give the folder of the training code")
     found = leftovers(Path(workspace), sessions=sessions, older_than=older_than * DAY)
+    every = leftovers(Path(workspace), sessions=True, young=-DAY)
+    stay = [words for words, count in (
+        ("written to in the last minute" if older_than == 0 else "newer",
+         sum(f.kind != SESSIONS for f in every) - sum(f.kind != SESSIONS for f in found)),
+        ("of sessions that ended (--sessions)", 0 if sessions else sum(f.kind == SESSIONS for f in every))) if count]
+    kept = f"; what is {' or '.join(stay)} stays" if stay else ""
     if not found:
-        click.echo(f"nothing to remove below {line(workspace)}/scratch/debug")
+        click.echo(f"nothing to remove below {line(workspace)}/scratch/debug{kept}")
         return 0
     sizes: Counter[str] = Counter()
     for one in found:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from traindx import completing
 from traindx.page import columns
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.arms import MOST_REPEATS
@@ -27,7 +28,7 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
 @click.argument("paths", nargs=-1)
 @click.option("--run", "run_command", metavar="CMD",
               help="Your consent to run the training again, in copies, with CMD.")
-@click.option("--change", "changes", multiple=True, metavar="NAME[:k=v]",
+@click.option("--change", "changes", multiple=True, metavar="NAME[:k=v]", shell_complete=completing.changes,
               help="What to change, one at a time (several times: several experiments).")
 @click.option("--patch", "patches", multiple=True, metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="Your own edit as a unified diff, tried in the copy like any change, alone or first in a screen.")

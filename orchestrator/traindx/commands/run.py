@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from traindx import completing
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.unlinked import made
 
@@ -29,7 +30,8 @@ Findings do not change it; `traindx diagnose RUNDIR` exits 1 where they prove a 
 
 
 @click.command("run", context_settings={"allow_interspersed_args": False}, epilog=HELP_OF_CODES)
-@click.option("--probe", "probes", multiple=True, help="A probe beside the always-on ones (several times; 'all').")
+@click.option("--probe", "probes", multiple=True, shell_complete=completing.probes,
+              help="A probe beside the always-on ones (several times; 'all').")
 @click.option("--only", is_flag=True, help="Only the probes that are named, without the always-on ones.")
 @click.option("--list", "listed", is_flag=True, help="List the probes and exit.")
 @click.option("--out", type=str, help="Folder for the files (default: traindx-run/TIME; below "

@@ -6,7 +6,6 @@ import math
 import os
 import shutil
 import sqlite3
-import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -89,7 +88,7 @@ def test_damaged_lines_are_counted_and_steps_that_are_none_not_believed(tmp_path
     (run / "metrics" / "a" / "b").write_text(f"1000 {'9' * 5000} 1\n1000 1 {'9' * 5000}\n")
     read = parts(tmp_path, "mlflow")[0]
     loss = next(s for s in read.series if s.original == "loss")
-    assert list(loss.values) == [1.0, 0.5, sys.float_info.max]
+    assert list(loss.values) == [1.0, 0.5, math.inf]
     assert np.isnan(loss.step).all()
     assert "2 damaged lines skipped; 2 lines longer than 4,096 bytes: not used" in read.artifacts[0].note
 
@@ -172,7 +171,7 @@ def test_values_of_the_wrong_kind_are_counted(tmp_path: Path) -> None:
         database.execute("INSERT INTO metrics VALUES (7, 1.0, 0, 'a', 0, 0), ('x', 'text', 0, 'a', 0, 0)")
     database.close()
     read = read_run(path)
-    assert values(read, "loss")[0] == [1.0, sys.float_info.max]
+    assert values(read, "loss")[0] == [1.0, math.inf]
     assert "2 rows without a number: not used" in read.artifacts[0].note
 
 
@@ -215,3 +214,16 @@ def test_a_line_without_end_is_counted_and_costs_no_memory(tmp_path: Path) -> No
     assert "1 lines longer than 4,096 bytes: not used" in run.artifacts[0].note
     assert values(run, "train/loss")[1] == list(range(31))
     assert peak < 50 * 2**20
+
+
+def test_an_infinity_of_a_store_stays_one(tmp_path: Path) -> None:
+    """A store has no text in which digits could stand for it; MLflow's database writes the largest double."""
+    losses = [1.0, 2.0, 1.7976931348623157e308, -1.7976931348623157e308, 1e300]
+    run = read_run(store(tmp_path / "mlflow.db", [("a", 0, losses)]))
+    assert values(run, "loss")[0] == [1.0, 2.0, math.inf, -math.inf, 1e300]
+    shutil.copytree(FIXTURES / "mlruns", tmp_path / "mlruns")
+    metric = next((tmp_path / "mlruns").rglob("metrics/train/loss"))
+    metric.write_text("".join(f"{1000 + i} {v} {i}\n" for i, v in enumerate(["1.5", "inf", "-inf", "nan", "1e400x"])))
+    run = next(p for p in parts(metric.parents[2], "mlflow") if p.series)
+    np.testing.assert_array_equal(values(run, "train/loss")[0], [1.5, math.inf, -math.inf, math.nan])
+    assert not any("largest" in a.note for a in run.artifacts)

@@ -258,3 +258,20 @@ def test_a_folder_behind_the_name_of_a_tracker_is_told_what_to_type(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadUsage, match=r"\./mlruns is a path that is here: give it without `mlflow:`"):
         resolved("mlflow:./mlruns")
+
+
+def test_packages_that_a_tracker_lists_are_no_lines_of_a_log_that_was_not_read(tmp_path: Path) -> None:
+    """wandb keeps `files/requirements.txt` beside each run: versions are numbers, and no metrics."""
+    listed = "".join(f"package-{i}=={i}.{i + 1}.0\n" for i in range(40)) + "torch @ https://x.y/torch-2.1.whl\na[b]~=3.1\n"
+    (tmp_path / "requirements.txt").write_text(listed)
+    (tmp_path / "log.txt").write_text("".join(f"step {i} loss {2.0 - i / 40:.3f}\n" for i in range(30)))
+    assert not any(a.lost for a in read_run(tmp_path).artifacts)
+    (tmp_path / "bare.log").write_text("".join(f"{i} | {2 - i / 40:.3f} | 0.1\n" for i in range(30)))
+    assert [a.path for a in read_run(tmp_path).artifacts if a.lost] == [str(tmp_path / "bare.log")]
+
+
+def test_a_note_says_that_writing_needs_the_library_and_not_that_files_are_missing(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(MissingExtra, match="writing a note to its tracker needs the package 'wandb'"):
+        noting_of(["wandb:a/b/c"])

@@ -64,7 +64,7 @@ def test_what_was_read_is_not_called_unseen(tmp_path: Path) -> None:
     found = looked(tmp_path, line, code="import torch\nmodel = torch.nn.Linear(3, 2)\n")
     assert found is not None
     assert found.unseen == ("whether inputs and targets belong together",)
-    assert by(found, True)["a learning rate of 0"] == "lr is 0.001 to 0.001"
+    assert by(found, True)["a learning rate of 0"] == "lr is 0.001"
 
 
 def test_few_records_rule_nothing_out(tmp_path: Path) -> None:
@@ -94,3 +94,9 @@ def test_what_instruments_watched_in_a_new_run_is_not_called_unseen(tmp_path: Pa
     found = seen.symptom_answers[0].looked
     assert found is not None
     assert found.unseen == ("the training code",)
+
+
+def test_a_loss_that_breaks_is_not_answered_with_how_it_learned(tmp_path: Path) -> None:
+    found = looked(tmp_path, "epoch {i} lr 2.0 train_loss {n} val_loss {f:.4f}", "the loss explodes and turns NaN")
+    assert found is not None
+    assert not found.explanations

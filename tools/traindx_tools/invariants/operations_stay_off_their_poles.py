@@ -54,8 +54,9 @@ def _log(pole: Pole, beside: list[object]) -> Breach:
         severity = Severity.MEDIUM
     said = f"{pole.text} at {pole.at} takes the logarithm of {source} reaches exactly {pole.low:g}"
     said += "; its gradient is infinite there" if attached else ""
-    why = f": {pole.why}" if pole.why else ""
-    said += f"; the clamp {pole.guard} does not prevent it{why}" if pole.guard else ""
+    if pole.guard:
+        said += f": {pole.why}, so that the clamp" if pole.why else "; the clamp"
+        said += f" {pole.guard} does not prevent it"
     return Breach("C107", said, pole.at, Known.DERIVED if known or attached or pole.why else Known.GUESSED,
         {"kind": "log", "low": pole.low, "high": "unbounded" if pole.high is None else pole.high, "of": pole.of
         or "expression", "dtype": pole.dtype, "in_graph": attached}, severity, _remedy("raise the epsilon", pole)

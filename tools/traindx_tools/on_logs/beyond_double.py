@@ -37,14 +37,14 @@ def as_largest(run: Run, source: Source) -> Run:
 
 
 def _written_in_digits(source: Source, lines: Ints) -> Ints:
-    """The lines without a word for infinity; all of them where the whole text has none."""
-    asked, found, any_word = set(lines.tolist()), [], False
+    """The lines without a word for infinity; all of them where the whole text has none. A store has no text: none."""
+    asked, found, any_word, number = set(lines.tolist()), [], False, 0
     for number, text in lines_of(source):
         word = _INFINITE.search(text) is not None
         any_word |= word
         if number in asked and not word:
             found.append(number)
-    return np.array(found, np.int64) if any_word else lines
+    return np.array(found, np.int64) if any_word or not number else lines
 
 
 def _bounded(series: Series, lines: Ints) -> Series:

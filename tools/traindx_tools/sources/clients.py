@@ -18,28 +18,29 @@ MAX_ROWS = 2_000_000
 _PART = re.compile(r"(?!\.{1,2}$)[^/\\\x00]{1,250}")
 
 
-def wandb_run(run: Named) -> Any:
+def wandb_run(run: Named, *, to_write: bool = False) -> Any:
     """The run as `wandb.Api` gives it. Raises MissingExtra, BadUsage, UnreadableInput."""
-    api = _library(run, "wandb", "Api")
+    api = _library(run, "wandb", "Api", to_write)
     if not run.project:
         raise BadUsage(f"{run} names a run whose files are not here, or one to write to: name it as "
                        f"wandb:ENTITY/PROJECT/{run.run}.")
     return asked(run, lambda: api().run(run.full))
 
 
-def mlflow_client(run: Named) -> Any:
+def mlflow_client(run: Named, *, to_write: bool = False) -> Any:
     """`mlflow.MlflowClient`, of the store that MLFLOW_TRACKING_URI names. Raises MissingExtra, UnreadableInput."""
-    client = _library(run, "mlflow", "MlflowClient")
+    client = _library(run, "mlflow", "MlflowClient", to_write)
     return asked(run, client)
 
 
-def _library(run: Named, module: str, needed: str) -> Any:
+def _library(run: Named, module: str, needed: str, to_write: bool) -> Any:
     """A class of a library; a mere folder of that name beside the program is none."""
     try:
         return getattr(importlib.import_module(module), needed)
     except (ImportError, AttributeError) as missing:
-        raise MissingExtra(f"{run}: no files of it were found ({looked_in(run)}), and asking the tracker", module,
-                           module) from missing
+        why = ("writing a note to its tracker" if to_write
+               else f"no files of it were found ({looked_in(run)}), and asking the tracker")
+        raise MissingExtra(f"{run}: {why}", module, module) from missing
 
 
 def asked(run: Named, question: Callable[[], Any]) -> Any:

@@ -40,9 +40,9 @@ def noting_of(paths: Sequence[str]) -> Noting:
         raise BadUsage("--note writes to one run: name it as wandb:ENTITY/PROJECT/RUN or mlflow:RUN")
     run = runs[0]
     if run.tracker == MLFLOW:
-        client = clients.mlflow_client(run)
+        client = clients.mlflow_client(run, to_write=True)
         return Noting(run, lambda verdict, text: _to_mlflow(client, run.run, verdict, text))
-    source = clients.wandb_run(run)
+    source = clients.wandb_run(run, to_write=True)
     return Noting(run, lambda verdict, text: _to_wandb(source, verdict, text))
 
 

@@ -22,6 +22,8 @@ FEWEST = 5
 _NEAR = 0.1
 """Share by which two values of one metric differ at most that are alike on both sides."""
 
+_BREAKS = frozenset({"nonfinite", "divergence"})
+NONFINITE = "a NaN or an infinity"
 _OF_LEARNING = frozenset({"not-learning", "generalization", "divergence", "collapse", "wrong-output", "nonfinite"})
 
 
@@ -38,6 +40,8 @@ def looked_at(answer: SymptomAnswer, run: Run, code: bool, watched: bool = False
     if meant is None or not symptom.kinds & _OF_LEARNING:
         return LookedAt(_course(meant))
     made = tuple(_explanations(meant, run))
+    if symptom.kinds <= _BREAKS:  # how it learned until then, and whether it was long enough, explains no NaN or rise
+        return LookedAt(_course(meant), tuple(e for e in made if e.what == NONFINITE and e.ruled_out))
     return LookedAt(_course(meant), made, tuple(_unseen(run, code, watched, meant)))
 
 
@@ -83,10 +87,10 @@ def _whole(losses: Sequence[Series], run: Run) -> Iterator[Explanation]:
     long = [s for s in losses if len(s) >= FEWEST]
     broken = [s for s in long if not s.finite.all()]
     if broken:
-        yield Explanation("a NaN or an infinity", "; ".join(
+        yield Explanation(NONFINITE, "; ".join(
             f"{int((~s.finite).sum())} of {len(s)} values of {_name(s)} are not finite" for s in broken), False)
     elif long and not run.errors:
-        yield Explanation("a NaN or an infinity", " and ".join(map(_name, long))
+        yield Explanation(NONFINITE, " and ".join(map(_name, long))
                           + f" {'is' if len(long) == 1 else 'are'} finite in every record", True)
 
 
@@ -134,7 +138,8 @@ def _too_short(loss: Series | None) -> Iterator[Explanation]:
 def _above_zero(series: Series | None, what: str) -> Iterator[Explanation]:
     t = _long(series)
     if t is not None and series is not None and float(t.y.min()) > 0:
-        yield Explanation(what, f"{_name(series)} is {number(float(t.y.min()))} to {number(float(t.y.max()))}", True)
+        low, high = number(float(t.y.min())), number(float(t.y.max()))
+        yield Explanation(what, f"{_name(series)} is {low if low == high else f'{low} to {high}'}", True)
 
 
 def _unseen(run: Run, code: bool, watched: bool, meant: Series) -> Iterator[str]:

@@ -69,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
     i = 0 if steady else int(np.argmax(t.y))
     yield RULE.finding(
         f"{name} is {number(wanted)} in the configuration, and the log says {number(highest)} {how} "
-        f"({number(factor)} times)", t.at(i, -1 if steady else i), t.series.source, bearing=Bearing.SIGN,
+        f"({number(factor)} times as much)", t.at(i, -1 if steady else i), t.series.source, bearing=Bearing.SIGN,
         measured={"setting": name, "configured": wanted, "lr": highest, "factor": factor, "steady": steady})
 
 

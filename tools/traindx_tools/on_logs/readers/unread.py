@@ -31,6 +31,8 @@ _ENDS = re.compile(r"\s*(?:%|[)\],;|]|$|\s(?!\w+/s))")
 _NUMBERS = re.compile(r"[-+\d.]+")
 _ARROW = re.compile(r"-+> ?\d+ ")
 """The line at which IPython says that an error was raised."""
+_PINNED = re.compile(r"[A-Za-z][\w.-]{0,80}(?:\[[\w, -]{1,80}\])?\s?(?:[=~]=|@ )\s?[\w.:/+!*-]{1,300}(?:\s*[;#].*)?$")
+"""A package with its version, as `pip freeze` and the requirements that trackers keep list them."""
 _HOW = ("--line '{step} | {loss} | {lr}' says what the numbers of such a line are, --name OWN=KNOWN what a name stands "
         "for")
 
@@ -137,7 +139,7 @@ def left_over(plan: Plan, parts: Sequence[str]) -> tuple[str, ...]:
 
 def is_read_elsewhere(message: str, level: str | None) -> bool:
     """Whether a line without metrics is one of those from which errors, warnings or settings are read."""
-    return (level in QUIET_LEVELS or is_setting(message)
+    return (level in QUIET_LEVELS or is_setting(message) or _PINNED.match(message) is not None
             or exception_line(message, right_after_frames=False) is not None
             or cuda_assert(message) is not None
             or jupyter_frame_of(message) is not None or _ARROW.match(message) is not None
