@@ -36,9 +36,9 @@ SYMMETRIC, AS_REVERSED = 0.75, 0.2
 """Correlation of a profile with itself reversed, above which it is the same from both ends; and how far from it the
 rows of the part are as they are, which is what reversed rows of the others would have."""
 ONE_PROFILE, SLACK = 0.8, 0.1
-LEFT, AS_FAR, CLOSE = 0.5, 1.5, 0.02
-"""Of what rows of the part lack to the profile, that another operation may leave; times what the others lack; and by
-how much the mean of the part may be further from the others than theirs are."""
+LEFT, AS_FAR, STANDS_OUT = 0.5, 1.5, 4.0
+"""Of what rows of the part lack to the profile, that another operation may leave; times what the others lack, that its
+rows and its mean may lack once it is undone; times what the mean of any other part lacks, that its own does before."""
 TRIED = 6
 COPIES, SAMPLED = 0.2, 400
 """Share of the rows that are rows of the others after the operation: augmented on purpose."""
@@ -62,6 +62,7 @@ RULE = Rule(
         "one": Threshold(ONE_PROFILE, "correlation", "of the mean of each part with that of the others, at least"),
         "symmetric": Threshold(SYMMETRIC, "correlation", "of a profile with itself reversed, above which none is told"),
         "left": Threshold(LEFT, "of what is lacking to the profile", "that another operation leaves, at most"),
+        "stands_out": Threshold(STANDS_OUT, "times what any other part lacks", "that the part lacks before it"),
         "inside": Threshold(INSIDE, "share of the rows", "of the part that fit better so"),
         "outside": Threshold(OUTSIDE, "share of the rows", "of all others that do, at most"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all parts, fields and operations"),
@@ -170,14 +171,14 @@ def _done(x: _Rows, profile: Array, mean: Array, beside: Array, inside: Array, t
     as_is = x.flat @ profile
     for one in x.plain:
         seen = _fits(x, one, profile, as_is, inside, tries)
-        if seen is not None and _as_the_others(one, mean, beside, SLACK):
+        if seen is not None and _as_the_others(one, mean, beside):
             return one, seen
     level = float(np.median(as_is[~inside]))
     if not x.others or level < PROFILE or float(np.median(as_is[inside])) >= level:
         return None
     near = sorted(x.others, key=lambda o: -float(mean @ o.done(profile)))[:TRIED]
     found = [(o, seen) for o in near if (seen := _fits(x, o, profile, as_is, inside, tries)) is not None
-             and _as_the_others(o, mean, beside, CLOSE) and not _copied(x.flat, o, inside)]
+             and _as_the_others(o, mean, beside) and not _copied(x.flat, o, inside)]
     return max(found, key=lambda f: f[1][1], default=None)
 
 
@@ -202,14 +203,24 @@ def _fits(x: _Rows, one: Operation, profile: Array, as_is: Array, inside: Array,
     return (here, there, level) if p < LEVEL else None
 
 
-def _as_the_others(one: Operation, mean: Array, beside: Array, slack: float) -> bool:
-    """Whether all other parts have one profile, and this one's undone is as near to it as theirs are."""
-    near = []
-    for at in range(len(beside) + 1):
-        mine = one.undone(mean) if at == len(beside) else beside[at]
-        rest = (beside if at == len(beside) else np.delete(beside, at, axis=0)).mean(axis=0)
-        near.append(float(mine @ rest) / max(1e-12, float(np.linalg.norm(mine) * np.linalg.norm(rest))))
-    return min(near) >= ONE_PROFILE and near[-1] >= min(near[:-1]) - slack
+def _as_the_others(one: Operation, mean: Array, beside: Array) -> bool:
+    """Whether all other parts have one profile, and this one's undone is as near to it as theirs are.
+
+    Of many operations some brings any part a little nearer: there the part has to be far from all others before.
+    """
+    near = [_alike(beside[at], np.delete(beside, at, axis=0)) for at in range(len(beside))]
+    here, there = _alike(mean, beside), _alike(one.undone(mean), beside)
+    if min(*near, there) < ONE_PROFILE:
+        return False
+    if one.kind == "reversed":
+        return there >= min(near) - SLACK
+    lacking = 1.0 - min(near)
+    return 1.0 - here >= STANDS_OUT * lacking and 1.0 - there <= AS_FAR * lacking
+
+
+def _alike(mean: Array, others: Array) -> float:
+    rest = others.mean(axis=0)
+    return float(mean @ rest) / max(1e-12, float(np.linalg.norm(mean) * np.linalg.norm(rest)))
 
 
 def _copied(flat: Array, one: Operation, inside: Array) -> bool:
