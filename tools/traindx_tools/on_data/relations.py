@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.repairs import contrary
 from traindx_tools.on_data.roles import is_identifier, is_row_id
 from traindx_tools.on_data.shard import Shard
-from traindx_tools.on_data.repairs import contrary
 from traindx_tools.on_data.significance import LEVEL, distance, normal_tail, share_tail
 
 MOST_FEATURES = 24

@@ -21,7 +21,6 @@ from traindx_tools.on_data.row_statistics import is_tokens
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.slices import is_padded
-from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
