@@ -2,8 +2,8 @@
 
 Libraries differ in where the channels of a kernel stand, never in which of its places come first: height and width keep
 their order, from left to right and from top to bottom. A kernel whose axes were reversed instead of put into the other
-order has height and width exchanged, in every layer, and no shape shows it. Gates of a recurrent layer are the other way
-round: libraries read them in orders of their own, and a plain transposition keeps that of the source.
+order has height and width exchanged, in every layer, and no shape shows it. Gates of a recurrent layer are the other
+way round: libraries read them in orders of their own, and a plain transposition keeps that of the source.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ _KERAS = re.compile(r"recurrent_kernel(?::0)?$")
 
 
 def gates_kept(members: Sequence[Member]) -> Exchanged | None:
-    """Recurrent layers whose gates stand as the source has them, where the other library reads them in another order."""
+    """Recurrent layers with the gates in the order of the source, where the other library reads another one."""
     kept = []
     for member in members:
         for origin in plain(member):

@@ -2,9 +2,9 @@
 
 A converter that reverses the axes of a kernel (`weight.T`, `transpose(3, 2, 1, 0)`) puts its channels where the other
 library wants them, and its width where the height belongs. Small kernels are square, so that everything loads; the
-network sees each pattern mirrored at the diagonal. That all kernels agree is no comfort: no library asks for it. Gates are the other way round:
-Keras reads update, reset, new, torch reads reset, update, new, and a matrix that was transposed and nothing else has
-them in the order of the source.
+network sees each pattern mirrored at the diagonal. That all kernels agree is no comfort: no library asks for it. Gates
+are the other way round: Keras reads update, reset, new, torch reads reset, update, new, and a matrix that was
+transposed and nothing else has them in the order of the source.
 """
 
 from __future__ import annotations
