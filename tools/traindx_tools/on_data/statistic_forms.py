@@ -1,4 +1,4 @@
-"""What stored means and spreads are instead of means and spreads: variances, roots, inverses, standard errors, negatives.
+"""What stored means and spreads are instead of means and spreads: variances, roots, inverses, standard errors.
 
 One form must fit all channels within what two samples differ by, and the plain one must be far off in most of them:
 spreads near one are their own squares.

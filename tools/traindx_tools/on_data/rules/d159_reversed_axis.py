@@ -252,8 +252,9 @@ def _finding(group: Sequence[Shard], name: str, cut: Cut, part: int, axes: int, 
         severity=Severity.INFO if declared else None if cut.origin else Severity.MEDIUM,
         measured={
             "field": name, "by": cut.by or "file", "part": cut.names[part], "axis": one.axis,
-            "here": round(found[0], 3), "reversed": round(found[1], 3), "usual": round(found[2], 3), "rows": percent(float(np.mean(
-                np.concatenate(cut.member) == part))), "kind": "declared" if declared else one.kind, "places": one.by,
+            "here": round(found[0], 3), "reversed": round(found[1], 3), "usual": round(found[2], 3),
+            "rows": percent(float(np.mean(np.concatenate(cut.member) == part))),
+            "kind": "declared" if declared else one.kind, "places": one.by,
             "shard": short(group[at]) if cut.by == "" else "",
         },
     )

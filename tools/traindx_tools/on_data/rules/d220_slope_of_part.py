@@ -1,8 +1,8 @@
 """A field is the slope of a number along another field in all parts, and with another sign or unit in one.
 
 Forces are what an energy falls by: to the nearest row it changes by less the force times the step. In one file it
-changes by the force times the step, or by 27 times as much: gradients were stored there, or another unit. Of a force and
-an energy, called so, the sign is known without another part.
+changes by the force times the step, or by 27 times as much: gradients were stored there, or another unit. Of a force
+and an energy, called so, the sign is known without another part.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.cuts import told_by_another_field
-from traindx_tools.on_data.line_integrals import ALIKE, ALONG, APART, FEWEST, OTHERS, Slope, gradients_for_forces, odd_slopes
+from traindx_tools.on_data.line_integrals import (
+    ALIKE,
+    ALONG,
+    APART,
+    FEWEST,
+    OTHERS,
+    Slope,
+    gradients_for_forces,
+    odd_slopes,
+)
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.view import View
