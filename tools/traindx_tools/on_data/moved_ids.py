@@ -162,43 +162,7 @@ def _moved(index: int, ids: Array, model: Model, level: float, orders: Orders) -
     sure = float(blocks.mean()) >= SIGMAS * float(blocks.std(ddof=1)) / BLOCKS**0.5
     if sure and float(gain.mean()) >= UNDONE * (level - here):
         return Moved(index, by, start, here, float(undone.mean()), level, said)
-    ranked = _by_rank(ids, model)
-    if ranked is not None:
-        return Moved(index, 0, 0, here, float(model.usual(ranked).mean()), level, OTHER_ORDER)
     return None
-
-
-OTHER_ORDER = "in another order"
-AS_TOLD = 0.4
-"""Of what the id before tells of an id in the other files, that it must tell where ids are matched by how frequent they
-are: neighbours in rank are mixed up, and a text of another language tells nothing so."""
-
-
-def _by_rank(ids: Array, model: Model) -> Array | None:
-    """The ids as those that are as frequent in the other files, where what follows on what is as there then.
-
-    Frequent ids are usual by themselves: what counts is how much the id before tells beyond that.
-    """
-    own = np.bincount(ids, minlength=model.size).astype(np.float64)
-    to = np.empty(model.size, np.int64)
-    to[np.argsort(-own, kind="stable")] = np.argsort(-model.single, kind="stable")
-
-    def told(values: Array) -> float:
-        return float((model.usual(values) - np.log(model.shares[values[1:]])).mean())
-
-    matched = to[ids]
-    rng = np.random.default_rng(0)
-    usual = _told_within(model)
-    chance = told(rng.permutation(matched))
-    gained, as_is = told(matched) - chance, told(ids) - chance
-    return matched if usual > STRANGE and gained >= AS_TOLD * usual and as_is < 0.5 * gained else None
-
-
-def _told_within(model: Model) -> float:
-    """How much the id before tells of an id, by the counts of pairs themselves."""
-    before, after = model.pairs // model.size, model.pairs % model.size
-    chance = np.log((model.counts + 2.0 * model.shares[after]) / (model.single[before] + 2.0))
-    return float(((chance - np.log(model.shares[after])) * model.counts).sum() / model.counts.sum())
 
 
 def _is_free(ids: Array, by: int, start: int) -> bool:

@@ -14,7 +14,6 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.moved_ids import (
     FARTHEST,
     FEWEST,
-    OTHER_ORDER,
     SIGMAS,
     STRANGE,
     UNDONE,
@@ -72,12 +71,10 @@ def _renumbered(group: Sequence[Shard], name: str, found: Moved) -> Finding:
     """The ids of another numbering of the same vocabulary."""
     shard = group[found.index]
     others = f"the {len(group) - 1} other files" if len(group) > 2 else short(group[1 - found.index])
-    how = ("their frequencies and what follows on what are those of the others once ids are matched by rank"
-           if found.order == OTHER_ORDER else "so numbered its ids are as usual as the others'")
     return RULE.finding(
         f"{name} in {short(shard)} holds ids of a vocabulary that was numbered {found.order}, not those of {others}: "
         f"by what follows on what there its ids have a mean log chance of {found.here:.3f}, renumbered "
-        f"{found.undone:.3f}, and those files among each other {found.others:.3f}; {how}: it was encoded with another "
+        f"{found.undone:.3f}, and those files among each other {found.others:.3f}: it was encoded with another "
         "vocabulary or tokenizer, and decodes to nonsense with the one of the others",
         place(shard, name),
         shard.name,
