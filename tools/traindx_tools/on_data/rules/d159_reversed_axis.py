@@ -35,9 +35,10 @@ SYMMETRIC, AS_REVERSED = 0.75, 0.2
 """Correlation of a profile with itself reversed, above which it is the same from both ends; and how far from it the
 rows of the part are as they are, which is what reversed rows of the others would have."""
 ONE_PROFILE, SLACK = 0.8, 0.1
-LEFT, AS_FAR, STANDS_OUT = 0.5, 1.5, 4.0
+LEFT, AS_FAR, STANDS_OUT, ALL_OF_IT = 0.5, 1.5, 4.0, 0.02
 """Of what rows of the part lack to the profile, that another operation may leave; times what the others lack, that its
-rows and its mean may lack once it is undone; times what the mean of any other part lacks, that its own does before."""
+rows and its mean may lack once it is undone; times what the mean of any other part lacks, that its own does before; and
+of that, what may be left in any case: means of few rows are off by chance."""
 TRIED = 6
 COPIES, SAMPLED = 0.2, 400
 """Share of the rows that are rows of the others after the operation: augmented on purpose."""
@@ -214,7 +215,7 @@ def _as_the_others(one: Operation, mean: Array, beside: Array) -> bool:
     if one.kind == "reversed":
         return there >= min(near) - SLACK
     lacking = 1.0 - min(near)
-    return 1.0 - here >= STANDS_OUT * lacking and 1.0 - there <= AS_FAR * lacking
+    return 1.0 - here >= STANDS_OUT * lacking and 1.0 - there <= max(AS_FAR * lacking, ALL_OF_IT * (1.0 - here))
 
 
 def _alike(mean: Array, others: Array) -> float:
