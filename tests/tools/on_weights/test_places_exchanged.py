@@ -80,15 +80,18 @@ def recurrent(folder: Path, gates: int, order: tuple[int, ...]) -> None:
         keras |= {f"r{k}/kernel": into, f"r{k}/recurrent_kernel": within}
         for name, given in (("ih", into), ("hh", within)):
             blocks = np.split(given.T, gates)
-            torch[f"r{k}.weight_{name}_l0"] = np.concatenate([blocks[i] for i in order])
-    np.savez(folder / "keras.npz", **keras)
-    numpy_files.save_file(torch, folder / "net.safetensors")
+            torch[f"r{k}.weight_{name}_l0"] = np.ascontiguousarray(np.concatenate([blocks[i] for i in order]))
+    head = rng.normal(size=(32, 2)).astype(np.float32)
+    np.savez(folder / "keras.npz", **keras, **{"out/kernel": head, "out/bias": np.zeros(2, np.float32)})
+    numpy_files.save_file({**torch, "out.weight": np.ascontiguousarray(head.T), "out.bias": np.zeros(2, np.float32)},
+                          folder / "net.safetensors")
 
 
 def test_gates_of_a_gru_that_kept_the_order_of_keras(tmp_path: Path) -> None:
     recurrent(tmp_path, 3, (0, 1, 2))
     (found,) = told(tmp_path)
-    assert (found.measured["kind"], found.measured["name"]) == ("gates", "r0.weight_hh_l0")
+    assert found.measured["kind"] == "gates"
+    assert {found.measured["name"], found.measured["source"]} == {"r0.weight_hh_l0", "r0/recurrent_kernel"}
 
 
 @pytest.mark.parametrize(("gates", "order"), [(3, (1, 0, 2)), (4, (0, 1, 2, 3))], ids=["gru", "lstm"])

@@ -1,4 +1,4 @@
-"""What stored means and spreads are instead of means and spreads: variances, roots, inverses, standard errors.
+"""What stored means and spreads are instead of means and spreads: variances, roots, inverses, each other.
 
 One form must fit all channels within what two samples differ by, and the plain one must be far off in most of them:
 spreads near one are their own squares.
@@ -6,7 +6,6 @@ spreads near one are their own squares.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,14 +28,14 @@ class Form:
     sure: bool
 
 
-def stored_as(said: Statistics, measured: Measured, rows: int) -> Form | None:
+def stored_as(said: Statistics, measured: Measured) -> Form | None:
     """The one form other than the plain one that fits all channels."""
     if len(said.means) < FEWEST or not (np.isfinite(measured.margin).all() and (measured.spreads > 0).all()):
         return None
     if float((_off(said, measured.means, measured.spreads) < FAR).mean()) > MOST_LIKE:
         return None
     near = np.maximum(AGREES, measured.margin)
-    found = [form for form, means, spreads in _forms(measured, rows)
+    found = [form for form, means, spreads in _forms(measured)
              if (spreads > 0).all() and (_off(said, means, spreads) < near).all()]
     return found[0] if len(found) == 1 else None
 
@@ -48,15 +47,13 @@ def _off(said: Statistics, means: Array, spreads: Array) -> Array:
     return np.asarray(np.maximum(far, apart))
 
 
-def _forms(measured: Measured, rows: int) -> Iterator[tuple[Form, Array, Array]]:
+def _forms(measured: Measured) -> Iterator[tuple[Form, Array, Array]]:
     m, s = measured.means, measured.spreads
     for kind, told, sure, means, spreads in (
         ("variances", "variances stand where standard deviations are read (they are the squares)", True, m, s**2),
         ("roots", "standard deviations stand where variances are read (roots are taken twice)", True, m, s**0.5),
         ("inverses", "they are the inverses of the standard deviations", False, m, 1.0 / s),
         ("inverse-variances", "they are the inverses of the variances", False, m, s**-2.0),
-        ("errors", "they are standard errors of the means (divided by the root of the rows)", True, m,
-         s / math.sqrt(max(1, rows))),
         ("negated", "the means have the other sign", False, -m, s),
         ("exchanged", "means and standard deviations have changed places", True, s, np.abs(m)),
         ("moments", "they are roots of mean squares, from which the means were not taken", True, m,

@@ -71,8 +71,7 @@ def check(view: View) -> Iterator[Finding]:
         if not COLUMNS_IN_PART <= len(said.means) <= MOST or not (said.spreads > 0).all():
             continue
         laid = [(data, m, names) for data in view.sets for m, names in _laid(view, data, said)]
-        other = next(((m, f) for data, m, _ in laid
-                      if (f := stored_as(said, m, sum(s.total for s in data.shards))) is not None), None)
+        other = next(((m, f) for _, m, _ in laid if (f := stored_as(said, m)) is not None), None)
         if other is not None:
             yield _in_another_form(said, *other)
             continue
