@@ -69,7 +69,8 @@ def test_recipes_that_hold_and_settings_that_are_none(recipe: Any, tmp_path: Pat
 
 
 def test_a_name_that_is_told_two_numbers_is_no_recipe(tmp_path: Path) -> None:
-    (tmp_path / "mix.json").write_text(json.dumps([{"a": "x.pt", "w": 1}, {"a": "x.pt", "w": 2}, {"a": "y.pt", "w": 1}]))
+    told = [{"a": "x.pt", "w": 1}, {"a": "x.pt", "w": 2}, {"a": "y.pt", "w": 1}]
+    (tmp_path / "mix.json").write_text(json.dumps(told))
     assert recipes_of(str(tmp_path / "m.pt"), [str(tmp_path / "x.pt"), str(tmp_path / "y.pt")]) == []
 
 
