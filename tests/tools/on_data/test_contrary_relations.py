@@ -15,6 +15,7 @@ from table_making import table
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data import examine
 from traindx_tools.on_data.relations import rank_correlations
+from traindx_tools.on_data.repairs import contrary
 from traindx_tools.on_data.rules import d146_contrary_relation
 
 Seen = Callable[[ModuleType, Path], list[Finding]]
@@ -299,3 +300,14 @@ def test_files_of_a_season_whose_order_is_natural_or_even(turned: tuple[int, ...
     station_months(tmp_path, turned, warm)
     (tmp_path / "lake_11.csv").write_text("top,bed,depth\n1,2\n,,\nx,y,z\n")
     assert not alarms(seen_by(d146_contrary_relation, tmp_path))
+
+
+@pytest.mark.parametrize(("total", "called"), [(90.0, "zenith"), (1.0, "complement"), (73.0, "")])
+def test_what_a_quantity_and_its_contrary_add_up_to(total: float, called: str) -> None:
+    """By both middles: neither part reaches the ends of what is possible."""
+    rng = np.random.default_rng(0)
+    usual = np.sort(total * (0.03 + 0.9 * rng.beta(2, 4, 3000)))
+    mine = np.sort(total - total * (0.03 + 0.9 * rng.beta(2, 4, 900)))
+    found, said = contrary(mine, usual)
+    assert found == pytest.approx(total, rel=0.02 if not called else 1e-9)
+    assert called in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -89,3 +90,35 @@ def test_ids_that_are_not_moved(design: str, tmp_path: Path, seen_by: Seen) -> N
 def test_short_and_negative(tmp_path: Path, seen_by: Seen) -> None:
     written(tmp_path, [chain(0, 100), chain(1, 6000) - 50, np.zeros(6000, np.int64)])
     assert not seen_by(d205, tmp_path)
+
+
+def tokens(folder: Path, *, sorted_anew: bool, broken: bool = False) -> None:
+    """Two files of tokens beside their vocabulary, of which one may be numbered by the alphabet."""
+    rng = np.random.default_rng(8)
+    words = ["<unk>", "<end>", *dict.fromkeys("".join(rng.choice(list("abcdefgh"), 5)) for _ in range(120))]
+    following = np.stack([rng.permutation(len(words) - 2) for _ in range(4)]) + 2
+    ids = np.zeros(14_000, np.int64)
+    for i, k in enumerate(rng.integers(0, 4, len(ids) - 1)):
+        ids[i + 1] = following[k, max(0, ids[i] - 2)]
+    train, held = ids[:9000], ids[9000:]
+    if sorted_anew:
+        order = [0, 1, *sorted(range(2, len(words)), key=lambda i: words[i])]
+        held = np.argsort(order)[held]
+    train.astype(np.uint16).tofile(folder / "train.bin")
+    held.astype(np.uint16).tofile(folder / "val.bin")
+    vocabulary = json.dumps({"vocab_size": len(words), "dtype": "uint16", "vocab": {w: i for i, w in enumerate(words)}})
+    (folder / "tokenizer.json").write_text(vocabulary[:-9] if broken else vocabulary)
+
+
+def test_a_vocabulary_that_was_numbered_by_the_alphabet(tmp_path: Path, seen_by: Seen) -> None:
+    tokens(tmp_path, sorted_anew=True)
+    (told,) = seen_by(d205, tmp_path)
+    assert (told.severity, told.measured["kind"], told.measured["shard"]) == (Severity.HIGH, "renumbered", "val.bin")
+    assert "alphabet" in str(told.measured["order"])
+
+
+@pytest.mark.parametrize(("sorted_anew", "broken"), [(False, False), (True, True)])
+def test_one_vocabulary_and_one_that_cannot_be_read(sorted_anew: bool, broken: bool, tmp_path: Path, seen_by: Seen
+                                                    ) -> None:
+    tokens(tmp_path, sorted_anew=sorted_anew, broken=broken)
+    assert [f for f in seen_by(d205, tmp_path) if f.measured["kind"] == "renumbered"] == []

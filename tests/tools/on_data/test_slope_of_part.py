@@ -99,3 +99,24 @@ def test_rows_that_are_no_numbers_and_a_broken_file_are_read(tmp_path: Path, see
     path = tmp_path / "flight_4.npz"
     path.write_bytes(path.read_bytes()[:3000])
     assert [f.measured["shard"] for f in seen_by(d220, tmp_path) if f.rule == "D220"] == ["flight_2.npz"]
+
+
+@pytest.mark.parametrize(("names", "sign", "alarm"), [
+    (("energy", "forces"), 1, True), (("energy", "forces"), -1, False), (("height", "slope"), 1, False)])
+def test_the_sign_of_forces_is_known_without_another_part(names: tuple[str, str], sign: int, alarm: bool,
+                                                          tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(0)
+    for k in range(3):
+        rows = flight(rng, 900)
+        np.savez(tmp_path / f"run_{k}.npz", **{"at": rows["at"], names[0]: rows["height"],
+                                              names[1]: sign * rows["slope"]})
+    found = seen_by(d220, tmp_path)
+    assert [f.measured["kind"] for f in found] == (["gradient"] if alarm else [])
+
+
+def test_forces_that_are_noise_have_no_sign(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(0)
+    for k in range(3):
+        rows = flight(rng, 900)
+        np.savez(tmp_path / f"run_{k}.npz", at=rows["at"], energy=rows["height"], forces=rng.normal(size=(900, 3)))
+    assert seen_by(d220, tmp_path) == []

@@ -180,3 +180,24 @@ def test_four_channels_as_they_may_be(mean: Array, spread: Array, tmp_path: Path
     tiles(tmp_path)
     plain(tmp_path, mean, spread)
     assert seen_by(d199, tmp_path) == []
+
+
+FORMS = {"variances": lambda m, s: (m, s**2), "roots": lambda m, s: (m, s**0.5), "inverses": lambda m, s: (m, 1 / s),
+         "negated": lambda m, s: (-m, s), "exchanged": lambda m, s: (s, np.abs(m))}
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_statistics_in_another_form(form: str, tmp_path: Path, seen_by: Seen) -> None:
+    x = sequences(tmp_path)
+    mean, spread = FORMS[form](x.mean(axis=0), x.std(axis=0))
+    torch_file(tmp_path, mean, spread)
+    found = [f for f in seen_by(d199, tmp_path) if f.measured["kind"] == "form"]
+    assert [f.measured["form"] for f in found] == [form]
+    assert found[0].severity is (Severity.MEDIUM if form in ("inverses", "negated") else Severity.HIGH)
+
+
+def test_data_that_were_standardised_are_their_own_squares(tmp_path: Path, seen_by: Seen) -> None:
+    x = np.random.default_rng(0).normal(size=(600, 20, 6))
+    np.savez(tmp_path / "train.npz", x=x.astype(np.float32), y=np.arange(600) % 3)
+    torch_file(tmp_path, np.zeros(6), np.ones(6))
+    assert seen_by(d199, tmp_path) == []

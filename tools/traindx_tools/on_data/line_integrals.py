@@ -8,9 +8,10 @@ contrary of all others, or another unit, does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 
@@ -124,3 +125,35 @@ def _odd(cut: Cut, number: Array, along: Array, slope: Array
     sure = abs(float(fits[odd])), float(np.abs(np.delete(fits, odd)).min())
     rows = int((good & (member == parts[odd])).sum())
     return cut, parts[odd], float(factors[odd]), float(np.median(np.delete(factors, odd))), sure, rows
+
+
+_ENERGY = re.compile(r"(?i)(^|[_./])(e|energy|energies|e_?pot|epot|potential(_energy)?|total_energy|u)$")
+_FORCE = re.compile(r"(?i)(^|[_./])(f|forces?|frc)$")
+"""What energies and forces are called: the one pair of fields whose sign their names do say."""
+
+
+def gradients_for_forces(group: Sequence[Shard]) -> Iterator[Slope]:
+    """Fields called forces along which an energy rises, in all parts: they are its gradients."""
+    fields = [n for n, c in group[0].columns.items() if _is_field(c)][:MOST_FIELDS]
+    numbers = [n for n, c in group[0].columns.items() if _is_number(c) and _ENERGY.search(n)][:MOST_FIELDS]
+    for slope in (n for n in fields if _FORCE.search(n)):
+        for along, number in product((n for n in fields if n != slope), numbers):
+            values = _values(group, (number, along, slope))
+            if values is None or values[1].shape != values[2].shape:
+                continue
+            parts = [np.full(s.rows, k) for k, s in enumerate(group)]
+            member = np.concatenate(parts) if len(group) > 1 else np.arange(group[0].rows) * 3 // group[0].rows
+            told = [_slope(np.flatnonzero(member == k), *values) for k in range(int(member.max()) + 1)
+                    if int((member == k).sum()) >= FEWEST]
+            if len(told) > OTHERS and all(fit >= ALONG and factor > 0 for fit, factor in told):
+                cut = Cut("", tuple(s.name for s in group), tuple(parts), True)
+                least, factor = min(fit for fit, _ in told), float(np.median([f for _, f in told]))
+                yield Slope(number, along, slope, cut, 0, factor, -factor, (least, least), len(member))
+
+
+def _slope(rows: Array, number: Array, along: Array, slope: Array) -> tuple[float, float]:
+    """Correlation of the changes with the field times the step, and the factor between them."""
+    y, x = _steps(rows, number, along, slope)
+    size = float(np.sqrt((x @ x) * (y @ y)))
+    good = size > 0 and np.isfinite(size)
+    return (float(x @ y) / size, float(y @ x) / float(x @ x)) if good else (0.0, 0.0)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
-from traindx_tools.on_data.roles import MOST_CLASSES, codes, is_id_name, is_row_id, keys
+from traindx_tools.on_data.roles import is_id_name, is_row_id, keys
+from traindx_tools.on_data.row_vectors import MOST_WIDTH, vector_of
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.tasks import solved
 from traindx_tools.on_data.view import View
@@ -23,7 +24,6 @@ FEWEST = 60
 """Rows of each table."""
 REACH = 0.8
 """Of the numbers of the rows, up to which links must reach."""
-MOST_WIDTH = 64
 MOST_LINKS = 6000
 """Rows of a part that are looked at."""
 MOST_COLUMNS = 4
@@ -136,7 +136,7 @@ def _rows(shard: Shard) -> Rows | None:
     number = next((c for n, c in shard.columns.items() if is_row_id(c) and is_id_name(n)
                    and int(c.values.max()) - int(c.values.min()) < 1.05 * shard.rows), None)
     number = number or next((c for c in shard.columns.values() if _counts_rows(c, shard.rows)), None)
-    vectors = [v for n, c in shard.columns.items() if c is not number and (v := _vector(c, shard.rows)) is not None]
+    vectors = [v for n, c in shard.columns.items() if c is not number and (v := vector_of(c, shard.rows)) is not None]
     if not vectors:
         return None
     narrow = [v for v in vectors if v.shape[1] == 1]
@@ -159,31 +159,6 @@ def sureness(gain: Array, named: Array) -> float:
     clusters = len(around)
     spread = math.sqrt(float((around**2).sum()) * clusters / max(1, clusters - 1)) / len(gain)
     return float(gain.mean()) / max(1e-9, spread)
-
-
-def _vector(column: Column, rows: int) -> Array | None:
-    """float32 shape (rows, features), about 0: numbers in spreads, few classes as one-hot codes; None of others."""
-    if column.rows != rows or column.missing is not None or column.kind == "sequence":
-        return None
-    if column.kind == "text" or (column.is_integer and not column.row_shape):
-        if column.kind == "text" and column.digests is None:
-            return None
-        values = keys(column)
-        kinds = np.unique(values)
-        if len(kinds) <= MOST_CLASSES and len(kinds) < 0.2 * rows:
-            hot = np.eye(len(kinds), dtype=np.float32)[codes(column, kinds)]
-            return np.asarray((hot - hot.mean(axis=0)) / math.sqrt(len(kinds)), np.float32) if len(kinds) > 1 else None
-        if column.kind == "text":
-            return None
-    if column.values.dtype.kind not in "iuf":
-        return None
-    flat = np.nan_to_num(np.asarray(column.values, np.float32).reshape(rows, -1))
-    if flat.shape[1] > MOST_WIDTH:
-        flat = flat @ np.random.default_rng(0).normal(size=(flat.shape[1], MOST_WIDTH)).astype(np.float32)
-    spread = flat.std(axis=0)
-    if not spread.any():
-        return None
-    return np.asarray(np.clip((flat - flat.mean(axis=0)) / (spread + 1e-9), -5, 5), np.float32)
 
 
 def alike(links: Links, some: Sequence[Array], by: int) -> list[Array]:

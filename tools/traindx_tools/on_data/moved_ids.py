@@ -51,6 +51,26 @@ class Moved:
     here: float
     undone: float
     others: float
+    order: str = ""
+    """In which other order the vocabulary was numbered; "" of ids that are moved or turned around."""
+
+
+Orders = Sequence[tuple[str, Array]]
+"""Other orders of a vocabulary, in words, and int64 (ids,): what each id of such a file is in the vocabulary's own."""
+
+
+def orders_of(texts: Sequence[str]) -> Orders:
+    """What a vocabulary is numbered by in other hands: its texts in the order of the alphabet, special tokens first or
+    not, and from its end."""
+    size = len(texts)
+    special = [i for i, t in enumerate(texts) if not t or (t[0] in "<[" and t[-1] in ">]" and len(t) > 2)]
+    head = special if special == list(range(len(special))) else []
+    rest = [i for i in range(size) if i not in set(head)]
+    return [(said, np.array(order, np.int64)) for said, order in (
+        ("in the order of the alphabet", sorted(range(size), key=lambda i: texts[i])),
+        ("in the order of the alphabet behind the special tokens", [*head, *sorted(rest, key=lambda i: texts[i])]),
+        ("from its end", list(range(size))[::-1]),
+        ("from its end behind the special tokens", [*head, *rest[::-1]]))]
 
 
 class Model:
@@ -86,8 +106,8 @@ def ids_of(column: Column | None) -> Array | None:
     return flat
 
 
-def moved_files(group: Sequence[Shard], name: str) -> list[Moved]:
-    """The files whose ids are moved, at most a third of them."""
+def moved_files(group: Sequence[Shard], name: str, orders: Orders = ()) -> list[Moved]:
+    """The files whose ids are moved, or numbered in another order, at most a third of them."""
     found = [ids_of(s.columns.get(name)) for s in group]
     files = [f for f in found if f is not None]
     if len(files) < max(2, len(group)) or len(files) > MOST_FILES:
@@ -99,7 +119,7 @@ def moved_files(group: Sequence[Shard], name: str) -> list[Moved]:
     for i, mine in enumerate(files):
         scores.append(float(Model([f for k, f in enumerate(files) if k != i], size).usual(mine).mean()))
     if len(files) == 2:
-        return _of_two(files, size)
+        return _of_two(files, size, orders)
     usual = float(np.median(scores))
     strange = [i for i, s in enumerate(scores) if usual - s >= STRANGE]
     if not strange or len(strange) > max(1, len(files) // 3):
@@ -109,38 +129,40 @@ def moved_files(group: Sequence[Shard], name: str) -> list[Moved]:
     for i in strange:
         level = float(np.median([Model([f for f in rest if f is not one], size).usual(one).mean() for one in rest]
                                 if len(rest) > 1 else [usual]))
-        one = _moved(i, files[i], Model(rest, size), level)
+        one = _moved(i, files[i], Model(rest, size), level, orders)
         made += [one] if one is not None else []
     return made
 
 
-def _of_two(files: Sequence[Array], size: int) -> list[Moved]:
+def _of_two(files: Sequence[Array], size: int, orders: Orders) -> list[Moved]:
     """Of two files each is judged by the other; what is usual is said by the halves of the larger one."""
     large = int(len(files[1]) > len(files[0]))
     whole = files[large]
     half = len(whole) // 2
     level = float(Model([whole[:half]], size).usual(whole[half:]).mean())
-    one = _moved(1 - large, files[1 - large], Model([whole], size), level)
+    one = _moved(1 - large, files[1 - large], Model([whole], size), level, orders)
     return [one] if one is not None else []
 
 
-def _moved(index: int, ids: Array, model: Model, level: float) -> Moved | None:
+def _moved(index: int, ids: Array, model: Model, level: float, orders: Orders) -> Moved | None:
     as_stored = model.usual(ids)
     here = float(as_stored.mean())
     if level - here < STRANGE:
         return None
     some = ids[:8000]
-    tried = [(float(model.usual(_moving(some, by, start)).mean()), by, start)
+    tried = [(float(model.usual(_moving(some, by, start)).mean()), by, start, "")
              for by in MOVES for start in STARTS if start <= int(ids.max()) and _is_free(ids, by, start)]
-    tried.append((float(model.usual(some[::-1]).mean()), 0, 0))
-    _, by, start = max(tried)
-    undone = model.usual(_moving(ids, by, start) if by else ids[::-1])
+    tried.append((float(model.usual(some[::-1]).mean()), 0, 0, ""))
+    known = {said: order for said, order in orders if int(ids.max()) < len(order) <= model.size}
+    tried += [(float(model.usual(order[some]).mean()), 0, 0, said) for said, order in known.items()]
+    _, by, start, said = max(tried)
+    undone = model.usual(known[said][ids] if said else _moving(ids, by, start) if by else ids[::-1])
     gain = undone - as_stored
     blocks = np.array([b.mean() for b in np.array_split(gain, BLOCKS)])
     sure = float(blocks.mean()) >= SIGMAS * float(blocks.std(ddof=1)) / BLOCKS**0.5
-    if not sure or float(gain.mean()) < UNDONE * (level - here):
-        return None
-    return Moved(index, by, start, here, float(undone.mean()), level)
+    if sure and float(gain.mean()) >= UNDONE * (level - here):
+        return Moved(index, by, start, here, float(undone.mean()), level, said)
+    return None
 
 
 def _is_free(ids: Array, by: int, start: int) -> bool:

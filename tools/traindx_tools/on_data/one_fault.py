@@ -207,6 +207,7 @@ TOLD = (
     Told("D143", "D114", "As of turned pictures.", _same_cells),
     Told(SCALE, "D189 D136", "A length that is stated in another unit, and channels in another order, have other "
          "scales."),
+    Told("D104 D106", "D159 D225", "An axis that stands otherwise, and running sums, have other levels and values."),
     Told(PAIRING, "D136", "Labels follow from channels in another order otherwise.", _same_source, remark=True),
     Told(HEADER, "D131 D154", "Headers that are wrong are told as such, and not as headers that differ.", _same_header),
     Told("D108 D109 D123 D152 D191", "D180", "What a model makes of stretched sounds is no fault of their labels.",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.repairs import contrary
 from traindx_tools.on_data.roles import is_identifier, is_row_id
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, distance, normal_tail, share_tail
@@ -285,7 +286,8 @@ def _fit_their_values(
             after = max(distance(mine[0], others[1]), distance(mine[1], others[0]))
         else:
             apart = distance(mine[0], others[0])
-            after = min(distance(np.sort(c - mine[0]), others[0]) for c in (0.0, others[0][0] + others[0][-1]))
+            after = min(distance(np.sort(c - mine[0]), others[0])
+                        for c in (0.0, others[0][0] + others[0][-1], contrary(mine[0], others[0])[0]))
         if after < 0.7 * apart and apart > ALIKE:
             out.append(f)
     return out
@@ -301,8 +303,8 @@ def _operation(x: Features, use: Array, which: tuple[int, ...], rows: tuple[Arra
     if len(which) == 2:
         return f"{names[0]} and {names[1]} exchanged"
     mine, others = (_columns(x, use, which, r)[0] for r in rows)
-    turned = others[0] + others[-1]
+    turned, called = contrary(mine, others)
     sign = distance(np.sort(-mine), others)
     if others[0] >= 0 and mine[0] >= 0 and distance(np.sort(turned - mine), others) <= sign:
-        return f"{names[0]} turned around ({turned:.4g} - value)"
+        return f"{names[0]} turned around ({turned:.4g} - value{f': {called}' if called else ''})"
     return f"{names[0]} with the opposite sign"

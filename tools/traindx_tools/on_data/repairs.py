@@ -22,9 +22,34 @@ FACTORS = {
     2.0: "halves",
 }  # fmt: skip
 """Ratios of units in use; the names are those of the NIST Guide to the SI, appendix B."""
+TOTALS = {
+    1.0: "a share and its complement", 100.0: "a percentage and its complement",
+    90.0: "an elevation and its zenith angle", 180.0: "an angle and its supplement",
+    360.0: "clockwise and counter-clockwise", 255.0: "bytes and their negative", 24.0: "hours before and after",
+    math.pi / 2: "an angle and its complement, in radians", math.pi: "an angle and its supplement, in radians",
+    2 * math.pi: "clockwise and counter-clockwise, in radians",
+}  # fmt: skip
+"""What a quantity and its contrary add up to, and how both are called."""
 WITHIN = 0.03
 LEFT = 0.12
 """Distance to the others after the repair, beyond what sampling makes."""
+
+
+SLACK = 0.02
+"""Distance by which a total that is in use may be worse than the one that fits best."""
+
+
+def contrary(mine: Array, others: Array) -> tuple[float, str]:
+    """What values of the part are subtracted from to be as all others (sorted both), and how that is called.
+
+    The lowest and the highest value together are wrong by whatever the part does not reach; a total that is in use is
+    taken where it fits as well as the middle of both does.
+    """
+    best = float(np.median(mine) + np.median(others))
+    fits = distance(np.sort(best - mine), others)
+    near = [(abs(total - best), total) for total in TOTALS if others[0] >= 0 <= mine[0] and max(
+        mine[-1], others[-1]) <= total and distance(np.sort(total - mine), others) <= fits + SLACK]
+    return (min(near)[1], TOTALS[min(near)[1]]) if near else (best, "")
 
 
 @dataclass(frozen=True)

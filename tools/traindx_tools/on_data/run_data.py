@@ -88,7 +88,7 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
     """
     used = {os.path.realpath(p) for p in named_paths(code, root)}  # what the code prepares and then loads is data
     written = {os.path.realpath(p) for p in named_paths(code, root, written=True)}
-    outputs = _outputs(parts) | (written - used)
+    outputs = (_outputs(parts) - (used - written)) | (written - used)
     held = [
         a.path
         for a in (a for p in parts for a in p.artifacts)

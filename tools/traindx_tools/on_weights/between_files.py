@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
 from traindx_tools.on_weights.checkpoint import Checkpoint
+from traindx_tools.on_weights.conversions import forget
 from traindx_tools.rules import rules_in
 
 if TYPE_CHECKING:
@@ -33,4 +34,5 @@ def between_files(held: Sequence[Checkpoint], code: Sequence[Project] = (), ever
                 found += list(rule.check(*given))
         except TraindxError:
             continue  # what cannot be read was told of the file
+    forget()
     return found

@@ -61,7 +61,7 @@ _NO_PART = Part("", {})
 """The weights of a file that holds an optimizer alone."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Checkpoint:
     """One file, or several that are the shards of one."""
 

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,7 @@ class Member:
     found: tuple[Origin, ...]
 
 
+@lru_cache(maxsize=2)
 def held_of(checkpoint: Checkpoint) -> list[Held]:
     """Its weights as real numbers, codes restored; [] for a file that is too large. Raises UnreadableInput."""
     tensors = checkpoint.weights.tensors
@@ -169,11 +171,21 @@ def _apart(one: Held, source: Held) -> str:
     return f"off by {min(errors):.2g} of its norm" if errors else "of another shape"
 
 
+@lru_cache(maxsize=2)
 def pair(one: Checkpoint, other: Checkpoint) -> tuple[list[Member], list[Held]] | None:
-    """The tensors of the first as made from those of the second, where most of them were; None where they were not."""
+    """The tensors of the first as made from those of the second, where most of them were; None where they were not.
+
+    The last pairs are kept, for all rules ask the same ones; `forget` lets go of them.
+    """
     try:
         made, sources = held_of(one), held_of(other)
     except UnreadableInput:
         return None
     members = members_of(made, sources)
     return (members, sources) if known_share(members) >= KNOWN else None
+
+
+def forget() -> None:
+    """Lets go of the values that the last pairs hold."""
+    pair.cache_clear()
+    held_of.cache_clear()

@@ -25,6 +25,7 @@ from traindx_tools.on_data.channel_statistics import (
 )
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, number
+from traindx_tools.on_data.statistic_forms import Form, stored_as
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import Statistics, View
 from traindx_tools.rules import Rule, Threshold
@@ -70,6 +71,10 @@ def check(view: View) -> Iterator[Finding]:
         if not COLUMNS_IN_PART <= len(said.means) <= MOST or not (said.spreads > 0).all():
             continue
         laid = [(data, m, names) for data in view.sets for m, names in _laid(view, data, said)]
+        other = next(((m, f) for _, m, _ in laid if (f := stored_as(said, m)) is not None), None)
+        if other is not None:
+            yield _in_another_form(said, *other)
+            continue
         if any(_agree(said, m) > 1 - SHARE for _, m, _ in laid):
             yield from _in_part(view, said, laid)
             continue
@@ -166,6 +171,22 @@ def _on_the_way(said: Statistics, measured: Measured) -> bool:
     some = np.abs(measured.means) > measured.spreads
     ratios = said.means[some] / measured.means[some]
     return bool(some.sum() >= 3 and (ratios < 0.95).all() and (ratios >= 0).all() and np.ptp(ratios) < 0.02)
+
+
+def _in_another_form(said: Statistics, measured: Measured, form: Form) -> Finding:
+    """The same numbers of the same data, squared, inverted or exchanged."""
+    of = f"{said.field} of " if said.field else ""
+    return RULE.finding(
+        f"the means and spreads that {of}{said.file} keeps are those of {measured.field or 'the columns beside it'} in "
+        f"another form: {form.told}, in all of {len(said.means)} channels (channel 0: {number(said.means[0])} and "
+        f"{number(said.spreads[0])} there, {number(measured.means[0])} and {number(measured.spreads[0])} in the data)",
+        Location(file=said.file, module=said.field or None),
+        said.file,
+        bearing=Bearing.CAUSE if form.sure else Bearing.SIGN,
+        severity=None if form.sure else Severity.MEDIUM,
+        measured={"field": said.field, "kind": "form", "form": form.kind, "far": len(said.means),
+                  "of": len(said.means)},
+    )
 
 
 def _finding(said: Statistics, measured: Measured, names: list[str], far: Array, kind: str, sure: bool) -> Finding:

@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.moved_ids import FARTHEST, FEWEST, SIGMAS, STRANGE, UNDONE, Moved, ids_of, moved_files
+from traindx_tools.on_data.moved_ids import (
+    FARTHEST,
+    FEWEST,
+    SIGMAS,
+    STRANGE,
+    UNDONE,
+    Moved,
+    ids_of,
+    moved_files,
+    orders_of,
+)
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.view import View
@@ -46,8 +56,9 @@ def check(view: View) -> Iterator[Finding]:
         for name in data.fields:
             having = [s for s in group if ids_of(s.columns.get(name)) is not None]
             if len(having) >= 2:
-                yield from (_finding(having, name, one) for one in moved_files(having, name)
-                            if one.by or _runs_on(having, name))
+                orders = orders_of(view.hints.pieces.texts) if view.hints.pieces is not None else ()
+                yield from (_finding(having, name, one) for one in moved_files(having, name, orders)
+                            if one.by or one.order or _runs_on(having, name))
 
 
 def _runs_on(group: Sequence[Shard], name: str) -> bool:
@@ -56,8 +67,28 @@ def _runs_on(group: Sequence[Shard], name: str) -> bool:
     return len(group) >= 3 and min(widths, default=SHORT) >= SHORT
 
 
+def _renumbered(group: Sequence[Shard], name: str, found: Moved) -> Finding:
+    """The ids of another numbering of the same vocabulary."""
+    shard = group[found.index]
+    others = f"the {len(group) - 1} other files" if len(group) > 2 else short(group[1 - found.index])
+    return RULE.finding(
+        f"{name} in {short(shard)} holds ids of a vocabulary that was numbered {found.order}, not those of {others}: "
+        f"by what follows on what there its ids have a mean log chance of {found.here:.3f}, renumbered "
+        f"{found.undone:.3f}, and those files among each other {found.others:.3f}: it was encoded with another "
+        "vocabulary or tokenizer, and decodes to nonsense with the one of the others",
+        place(shard, name),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        title="The ids of one file are those of another vocabulary",
+        measured={"field": name, "by": 0, "here": found.here, "after": found.undone, "others": found.others,
+                  "order": found.order, "shard": short(shard), "kind": "renumbered"},
+    )
+
+
 def _finding(group: Sequence[Shard], name: str, found: Moved) -> Finding:
     shard = group[found.index]
+    if found.order:
+        return _renumbered(group, name, found)
     if not found.by:
         return RULE.finding(
             f"{name} in {short(shard)} runs the other way round: by what follows on what in the {len(group) - 1} other "

@@ -1,7 +1,8 @@
 """A field is the slope of a number along another field in all parts, and with another sign or unit in one.
 
 Forces are what an energy falls by: to the nearest row it changes by less the force times the step. In one file it
-changes by the force times the step, or by 27 times as much: gradients were stored there, or another unit.
+changes by the force times the step, or by 27 times as much: gradients were stored there, or another unit. Of a force
+and an energy, called so, the sign is known without another part.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.cuts import told_by_another_field
-from traindx_tools.on_data.line_integrals import ALIKE, ALONG, APART, FEWEST, OTHERS, Slope, odd_slopes
+from traindx_tools.on_data.line_integrals import (
+    ALIKE,
+    ALONG,
+    APART,
+    FEWEST,
+    OTHERS,
+    Slope,
+    gradients_for_forces,
+    odd_slopes,
+)
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.view import View
@@ -45,6 +55,24 @@ def check(view: View) -> Iterator[Finding]:
         group = tuple(s for s in data.shards if s.columns and s.rows and s.numbers is None)
         for found in odd_slopes(group, data.labels) if group else ():
             yield _finding(group, found)
+        every = next(gradients_for_forces(group), None) if group else None
+        if every is not None:
+            yield _of_all(group, every)
+
+
+def _of_all(group: Sequence[Shard], found: Slope) -> Finding:
+    """What is called a force, and is a gradient in every part."""
+    return RULE.finding(
+        f"{found.slope} of {short(group[0])}{f' and {len(group) - 1} more' if len(group) > 1 else ''} is the gradient "
+        f"of {found.number} and not the force, in all parts: to the nearest row {found.number} rises by {found.slope} "
+        f"times the step in {found.along}, where it falls along a force (dE = -F dx); the sign is turned (correlation "
+        f"of {number(found.fits[0])} at least, {found.rows:,} rows)",
+        place(group[0], found.slope),
+        group[0].name,
+        bearing=Bearing.CAUSE,
+        measured={"field": found.slope, "fields": (found.slope,), "inputs": (found.number, found.along), "by": "all",
+                  "part": "all", "own": found.own, "usual": found.usual, "shard": short(group[0]), "kind": "gradient"},
+    )
 
 
 def _finding(group: Sequence[Shard], found: Slope) -> Finding:
