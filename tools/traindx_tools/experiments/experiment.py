@@ -13,7 +13,7 @@ from traindx_tools.experiments.arms import MOST_REPEATS, Design, Next, Run, chan
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.compare import EARLY, look_for
-from traindx_tools.experiments.design import enough_for, following
+from traindx_tools.experiments.design import enough_for, following, promising
 from traindx_tools.experiments.horizon import end_of
 from traindx_tools.experiments.journal import Journal
 from traindx_tools.experiments.kept import Kept
@@ -119,7 +119,8 @@ class Engine:
             return purse.for_first_control(event=design.outcome.is_event)
         like = max((r.trace.seconds for r in runs if r.changed == wanted.changed), default=runs[0].trace.seconds)
         needed = like * (EARLY[-1] if _may_end_early(design, runs, wanted) else 1.0)
-        return purse.left if purse.left >= needed else 0.0
+        left = purse.left if purse.left >= needed or not promising(design, runs) else purse.to_end
+        return left if left >= needed else 0.0
 
     def _made(self, name: str, design: Design, runs: Sequence[Run], wanted: Next, seconds: float,
               purse: Budget) -> Made:
