@@ -1,8 +1,8 @@
 """How long an experiment may take: five minutes and five times the run's own length, whichever ends first.
 
 Never less than a minute: starting Python and its frameworks takes as long as a short run. Who says a number of seconds
-gets that. Runs that are taken from the cache cost nothing. An experiment whose first pair of runs differs for the better
-is not dropped a run or two before its verdict: of a default budget half as much again may go into its end.
+gets that. Runs that are taken from the cache cost nothing. An experiment whose first pair of runs differs for the
+better is not dropped a run or two before its verdict: of a default budget half as much again may go into its end.
 """
 
 from __future__ import annotations
