@@ -59,6 +59,12 @@ class Result:
         return tuple(m.run for m in self.made)
 
     @property
+    def took_hold_nowhere(self) -> bool:
+        """Whether the change found nothing in this program: the run with it is one more control."""
+        changed = [r for r in self.runs if r.changed]
+        return not self.verdict.decided and bool(changed) and not any(r.trace.applied.times for r in changed)
+
+    @property
     def wants(self) -> float:
         """Seconds that would be enough to go on, 0 where it is decided or more time would not help."""
         if self.verdict.decided or self.verdict.lacks != "budget":
