@@ -55,6 +55,6 @@ def check(seen: Sequence[tuple[Place, int | None, Narrowed]], rank: int = 0) -> 
             f"values in {n.rows:,} rows {n.left:,} are left",
             Location(file=file, line=line_that_makes(file, function, leaf) if leaf else line, rank=rank), SOURCE,
             bearing=Bearing.SIGN,
-            measured={"kind": "computed" if n.computed else "converted", "variable": leaf + n.column,
+            measured={"kind": "computed" if n.computed else "converted", "variable": leaf + n.column or "a column",
                       "dtype": n.after, "step": n.step, "low": n.low, "high": n.high, "rows": n.rows,
                       "distinct": n.distinct, "left": n.left})
