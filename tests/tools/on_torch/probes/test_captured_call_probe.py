@@ -431,7 +431,8 @@ def test_rows_that_come_back_in_another_order(watching, back):
 
 
 @pytest.mark.parametrize("back", [
-    lambda out, order, x: out[order.argsort()], lambda out, order, x: (out, order), lambda out, order, x: (out, x[order]),
+    lambda out, order, x: out[order.argsort()], lambda out, order, x: (out, order),
+    lambda out, order, x: (out, x[order]),
 ], ids=["inverse", "order given", "inputs given"])
 def test_rows_that_are_put_back_or_whose_order_is_told_are_left_alone(watching, back):
     with watching(CapturedCallProbe) as seen:
