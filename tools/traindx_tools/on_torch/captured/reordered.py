@@ -1,7 +1,7 @@
 """Whether the rows of an output are those of the samples, each of one sample alone, in another order.
 
-Each sample is asked for alone: it takes the place of all others, and what comes out is its own output. Where each row of
-the batch's output is the own output of another sample, nothing is mixed: the rows came back in the order in which
+Each sample is asked for alone: it takes the place of all others, and what comes out is its own output. Where each row
+of the batch's output is the own output of another sample, nothing is mixed: the rows came back in the order in which
 the model worked. A model that gives that order back as well, or inputs in it, leaves the pairing to its caller.
 """
 
