@@ -119,7 +119,7 @@ class Calls:
             return made
 
         with contextlib.suppress(Exception):  # what is scripted finds the operator by the function's identity
-            torch.jit._builtins._register_builtin(convert, operator)  # type: ignore[attr-defined]
+            torch.jit._builtins._register_builtin(convert, operator)
         return convert
 
     def _module_loaded(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:

@@ -126,7 +126,8 @@ def _wide(value: Any) -> np.ndarray | None:
             return None
     if not isinstance(value, np.ndarray) and hasattr(value, "to_numpy"):
         value = value.to_numpy()
-    shape, dtype = getattr(value, "shape", ()), str(getattr(value, "dtype", "")).removeprefix("torch.")
+    shape: tuple[int, ...] = tuple(getattr(value, "shape", ()))
+    dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if len(shape) not in (1, 2) or shape[0] < FEWEST or (len(shape) == 2 and not 0 < shape[1] <= MOST_COLUMNS):
         return None
     if dtype not in ("float64", "int64", "uint64", "int32", "uint32", "float32"):

@@ -19,7 +19,8 @@ def _set(change: Change, command: str, workspace: Path) -> Prepared:
     """One key after the other: each sees what the one before changed in the command."""
     whole = Prepared(command)
     for key, value in change.options.items():
-        one = prepare_set(key, value, whole.command, workspace, whole.files)
+        written = {name: text for name, text in whole.files.items() if text is not None}
+        one = prepare_set(key, value, whole.command, workspace, written)
         both = {n for n in set(one.files) & set(whole.files) if n.endswith(SHELL_SUFFIXES)}
         if both:
             raise BadUsage(f"two settings of {change} stand in {', '.join(sorted(both))}: make one change of each.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,4 +94,4 @@ def _remembered(group: Any, state: Any) -> float:
     betas, step = group.get("betas"), state.get("step")
     if not isinstance(betas, (tuple, list)) or step is None:
         return 1.0
-    return max(1.0 - float(betas[1]) ** float(step), 1e-12)
+    return max(1.0 - math.pow(float(betas[1]), float(step)), 1e-12)
