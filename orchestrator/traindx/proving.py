@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from traindx import next_steps
+from traindx.by_setting import PART, by_settings, settings_in
 from traindx.decidable import beliefs_about, fitting_decisions, why_chosen
 from traindx.diagnose import Report
 from traindx.diffs import diff_of_edits
@@ -39,6 +41,7 @@ from traindx_tools.experiments.preparing import least_steps, preparing
 from traindx_tools.experiments.reading import event, number
 from traindx_tools.experiments.screening.arms import CODE, arms_of
 from traindx_tools.experiments.screening.screen import screen
+from traindx_tools.experiments.screening.settings import Setting
 from traindx_tools.experiments.screening.telling import findings_of
 from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import curves_of
@@ -151,6 +154,8 @@ class Planned:
     command: str
     workspace: Path
     screens: bool = True
+    _nowhere: set[str] = field(default_factory=set)
+    """Names of changes that took hold nowhere in this program."""
 
     def done(self) -> Report:
         """Makes experiments until it is decided."""
@@ -173,6 +178,8 @@ class Planned:
                 continue
             results.append(result)
             findings.append(self._finding(result, choice))
+            if result.took_hold_nowhere:
+                self._nowhere.add(choice.decision.change.name)
             whys.append(f"{result.id} {why_chosen(choice, self._parts)}")
             self.report = joined(self.report, findings[-1:], 0)
             if result.verdict.lacks == "budget":
@@ -181,7 +188,7 @@ class Planned:
                 ended = "One cause is shown by a change that takes it away."
             elif _symptomless(result):
                 ended = "The control did not show the symptom: there is nothing that a change could take away."
-            elif sum(not r.verdict.is_effect for r in results) >= MOST_VAIN:
+            elif sum(not r.verdict.is_effect and not r.took_hold_nowhere for r in results) >= MOST_VAIN:
                 ended = f"{MOST_VAIN} changes that were the likeliest to tell did not take the symptom away."
             elif len(results) >= MOST_EXPERIMENTS:
                 ended = f"{MOST_EXPERIMENTS} experiments were made."
@@ -234,15 +241,25 @@ class Planned:
         count = "1 more experiment" if len(left) == 1 else f"{len(left)} more experiments"
         return f"{spent} It left out {count} of about {sum(left):.0f} s in all: {typed}"
 
+    @cached_property
+    def _settings(self) -> list[Setting]:
+        return settings_in(self.command, self.workspace)
+
     @property
     def _parts(self) -> Mapping[str, str]:
         """What the run was seen to have."""
         return self.engine.control.parts if self.engine.control is not None else {}
 
     def _choice(self, tried: set[str], left: float | None = None) -> Choice | None:
-        options = [*own_decisions(self.report, self.folder),
-                   *fitting_decisions(self.report, self.outcome, self._parts)]
-        beliefs = with_seen(beliefs_about(self.report), options, self._parts)
+        fitting = list(fitting_decisions(self.report, self.outcome, self._parts))
+        by_hand = list(by_settings((d for d in fitting if d.groups or d.change.name in self._nowhere),
+                                   self._settings))
+        made = {d.why for d in by_hand}
+        options = [*own_decisions(self.report, self.folder), *by_hand,
+                   *(d for d in fitting if d.change.name not in self._nowhere
+                     and not any(w.startswith(d.why) for w in made))]
+        beliefs = with_seen(beliefs_about(self.report), options,
+                            {**self._parts, **({PART: "settings of its own"} if by_hand else {})})
         return next_experiment(options, beliefs, run_seconds=max(self.run_seconds, 1.0),
                                left=self.purse.left if left is None else left, done=tried)
 

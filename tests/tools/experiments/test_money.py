@@ -77,3 +77,28 @@ def test_what_is_too_little_for_the_next_run_is_said_with_the_numbers(seconds: f
     found = tried(place, seconds)
     assert (found.verdict.word, found.verdict.lacks) == ("inconclusive", "budget")
     assert f"of {seconds:.0f} s) is too little" in found.verdict.why
+
+
+def by_default(changed: float) -> Result:
+    place = Slow(20.0, changed)
+    first = place.run(Prepared("python train.py"), lambda _: False, seconds=1000.0)
+    engine = Engine(place, prepared, control=first)
+    purse = Budget(None, spent=45.0, length=20.0)  # 55 s are left of 100: two placebos and one run with the change
+    return engine.experiment(Change("no-decay"), Outcome("level"), budget=purse, pilot=True)
+
+
+def test_what_looks_promising_is_brought_to_its_end_beyond_a_default_budget() -> None:
+    found = by_default(0.05)
+    assert (found.verdict.word, found.verdict.better) == ("moves", True)
+    assert 55.0 < found.seconds <= 105.0
+
+
+def test_what_looks_no_better_gets_nothing_beyond_it() -> None:
+    found = by_default(1.9)
+    assert not found.verdict.is_effect
+    assert found.seconds <= 55.0
+
+
+def test_who_says_a_budget_gets_no_more_than_that() -> None:
+    assert Budget(100.0, spent=90.0).to_end == 10.0
+    assert Budget(None, spent=90.0, length=20.0).to_end == 60.0

@@ -233,9 +233,11 @@ def test_a_deque_that_turns_over_is_a_history_too():
 
 def pairs_of(*looks):
     """What is told of arrays of one object, look by look: name and array."""
-    seen, told = EqualArrays(), []
+    seen, told, kept = EqualArrays(), [], {name: array.copy() for name, array in looks[0].items()}
     for step, arrays in enumerate(looks):
-        told += seen.look(step, [(("train.py", "", name), array.copy()) for name, array in arrays.items()])
+        for name, array in arrays.items():
+            kept[name][:] = array
+        told += seen.look(step, [(("train.py", "", name), kept[name]) for name in arrays])
     return [(e.one[2], e.other[2]) for e in told]
 
 
@@ -247,6 +249,42 @@ def test_two_arrays_that_are_filled_with_the_same_rows():
     assert pairs_of({"m.s": one, "m.s2": one}, {"m.s": two, "m.s2": two}) == [("m.s", "m.s2")]
     (finding,) = v101_stored_items_change.check((), [Equal(("t.py", "", "m.s"), ("t.py", "", "m.s2"), 64, 64, 0, 1)])
     assert finding.measured["kind"] == "equal-arrays"
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_a_memory_of_uninitialised_rows_is_judged_by_the_rows_that_were_written(shift):
+    rng = np.random.default_rng(0)
+    states = rng.random((201, 3))
+    one, two = rng.random((2, 5000, 3))  # what the memory held before: no row of the one is that of the other
+    seen, told, at = EqualArrays(), [], 0
+    for step, until in ((4, 60), (8, 120), (16, 200)):
+        while at < until:
+            one[at], two[at] = states[at], states[at + shift]
+            at += 1
+        told += seen.look(step, [(("rl.py", "", "memory.obs"), one), (("rl.py", "", "memory.nxt"), two)])
+    assert [(e.one[2], e.other[2], e.step) for e in told] == [] if shift else [("memory.obs", "memory.nxt", 16)]
+
+
+def test_what_is_made_anew_at_each_look_is_no_memory():
+    seen, told = EqualArrays(), []
+    kept = []
+    for step in range(4):
+        now = np.random.default_rng(step).random((32, 2))
+        kept.append((now, now.copy()))  # the observation of the step before, kept apart: equal at the end of each step
+        told += seen.look(step, [(("e.py", "", "env.now"), now), (("e.py", "", "env.last"), kept[-1][1])])
+    assert not told
+
+
+def test_a_series_and_half_precision_among_the_arrays_end_nothing():
+    pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    series = pandas.Series(np.arange(32.0))
+    low, same = torch.zeros(32, 2, dtype=torch.bfloat16), torch.zeros(32, 2, dtype=torch.bfloat16)
+    seen, told = EqualArrays(), []
+    for step in range(3):
+        low[:] = same[:] = torch.randn(32, 2, generator=torch.Generator().manual_seed(step))
+        told += seen.look(step, [(("t.py", "", "d.y"), series), (("t.py", "", "d.z"), series),
+                                 (("t.py", "", "d.a"), low), (("t.py", "", "d.b"), same)])
+    assert {(e.one[2], e.other[2]) for e in told} == {("d.a", "d.b")}
 
 
 def test_arrays_that_are_never_written_to_or_of_two_objects_or_constant_say_nothing():

@@ -79,7 +79,9 @@ def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:
                                 " ".join(row["why"].split()), int(row.get("runs", 1)),
                                 re.compile(row.get("needs", "")).pattern, _parts(row.get("has", [])),
                                 specific=bool(row.get("specific", False)),
-                                seldom=float(row.get("seldom", 1.0)), moves=_outcomes(row.get("moves", []))))
+                                seldom=float(row.get("seldom", 1.0)), moves=_outcomes(row.get("moves", [])),
+                                settings=frozenset(row.get("settings", [])),
+                                groups=frozenset(row.get("groups", []))))
         except (BadUsage, KeyError, TypeError, AttributeError, ValueError, re.error) as error:
             raise CatalogError(f"experiments.toml: {error} in {row!r}") from error
     return tuple(out)

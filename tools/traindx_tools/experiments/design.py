@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traindx_tools.experiments import on_events, on_numbers
-from traindx_tools.experiments.arms import Design, Next, Run, controls
+from traindx_tools.experiments.arms import Design, Next, Run, changes, controls
 from traindx_tools.experiments.horizon import end_of, positions
 from traindx_tools.experiments.place import Enough
 from traindx_tools.experiments.reading import event
@@ -16,6 +16,16 @@ from traindx_tools.experiments.verdict import Verdict
 def following(design: Design, runs: Sequence[Run]) -> Next | Verdict:
     """The run that is wanted next, or what the experiment came to."""
     return on_events.judge(design, runs) if design.outcome.is_event else on_numbers.judge(design, runs)
+
+
+def promising(design: Design, runs: Sequence[Run]) -> bool:
+    """Whether the first pair of runs gives reason to go on: with the change it is better by more than runs scatter."""
+    first = (*controls(runs)[:1], *changes(runs)[:1])
+    if len(first) < 2:
+        return False
+    if design.outcome.is_event:
+        return event(design.outcome, first[0].trace).there and not event(design.outcome, first[1].trace).there
+    return on_numbers.is_better(design, first)
 
 
 def enough_for(design: Design, runs: Sequence[Run], wanted: Next) -> Enough:

@@ -13,7 +13,7 @@ from traindx_tools.experiments.arms import MOST_REPEATS, Design, Next, Run, chan
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.compare import EARLY, look_for
-from traindx_tools.experiments.design import enough_for, following
+from traindx_tools.experiments.design import enough_for, following, promising
 from traindx_tools.experiments.horizon import end_of
 from traindx_tools.experiments.journal import Journal
 from traindx_tools.experiments.kept import Kept
@@ -57,6 +57,12 @@ class Result:
     def runs(self) -> tuple[Run, ...]:
         """All runs, in the order in which they were made."""
         return tuple(m.run for m in self.made)
+
+    @property
+    def took_hold_nowhere(self) -> bool:
+        """Whether the change found nothing in this program: the run with it is one more control."""
+        changed = [r for r in self.runs if r.changed]
+        return not self.verdict.decided and bool(changed) and not any(r.trace.applied.times for r in changed)
 
     @property
     def wants(self) -> float:
@@ -119,7 +125,8 @@ class Engine:
             return purse.for_first_control(event=design.outcome.is_event)
         like = max((r.trace.seconds for r in runs if r.changed == wanted.changed), default=runs[0].trace.seconds)
         needed = like * (EARLY[-1] if _may_end_early(design, runs, wanted) else 1.0)
-        return purse.left if purse.left >= needed else 0.0
+        left = purse.left if purse.left >= needed or not promising(design, runs) else purse.to_end
+        return left if left >= needed else 0.0
 
     def _made(self, name: str, design: Design, runs: Sequence[Run], wanted: Next, seconds: float,
               purse: Budget) -> Made:

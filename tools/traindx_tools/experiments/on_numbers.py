@@ -88,6 +88,16 @@ def _no_better(design: Design, runs: Sequence[Run], horizon: float) -> str:
             f"{why}; not gone on with")
 
 
+def is_better(design: Design, runs: Sequence[Run]) -> bool:
+    """Whether of a first pair of runs the one with the change is better, by more than two runs are told apart from."""
+    horizon = end_of(design.outcome, controls(runs)[0].trace)
+    if horizon is None or hindered(design, runs):
+        return False
+    by = shared(design.outcome, runs, horizon)
+    read = [_read(design, arm, horizon, by) for arm in (controls(runs), changes(runs))]
+    return all(read) and not _no_better(design, runs, horizon)
+
+
 def _healthy(design: Design, control: Run, horizon: float) -> str:
     """Why the control does not show the symptom at all, "" where it does or nothing says what is well."""
     seen = number(design.outcome, control.trace, horizon)

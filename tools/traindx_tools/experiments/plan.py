@@ -60,6 +60,10 @@ class Decision:
     Assumed, for the choice alone."""
     said: str = ""
     """The change in words of this run, "" where its name says it."""
+    settings: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    """Names of settings, and of sections of them, by which programs make this change themselves: times what the change
+    says, or off."""
 
     def fits(self, code: str, parts: Mapping[str, str]) -> bool:
         """Whether it has something to take hold of. `parts`: what a run was seen to have, empty where none was watched;

@@ -24,6 +24,7 @@ from traindx_tools.on_jax.probe import Call, JaxProbe, Mapped, Scene
 from traindx_tools.on_jax.registry import probes_for
 from traindx_tools.on_jax.state import Feeding
 from traindx_tools.on_jax.watched import Watched, caller, static_names
+from traindx_tools.on_variables.narrowed import is_converted
 
 USES = ("bits", "bernoulli", "categorical", "choice", "gumbel", "normal", "permutation", "randint", "split",
         "truncated_normal", "uniform")
@@ -83,6 +84,8 @@ class Attachment:
         for name in USES:
             if hasattr(jax.random, name):
                 self._replace(jax.random, name, functools.partial(self._random, name))
+        for home, name in ((jax.numpy, "asarray"), (jax.numpy, "array"), (jax, "device_put")):
+            self._replace(home, name, self._converting)
         after_import("optax", self._patch_losses)
         after_import("optax", self._patch_schedules)
         try:
@@ -205,6 +208,16 @@ class Attachment:
             return original(*args, **options)
 
         return use
+
+    def _converting(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def convert(*args: Any, **options: Any) -> Any:
+            made = original(*args, **options)
+            if args and is_converted(args[0]) and not self.quiet():
+                self._tell("converted", args[0], made, caller())
+            return made
+
+        return convert
 
     def _made(self, watched: Watched) -> Watched:
         if not self.quiet():

@@ -72,6 +72,9 @@ class JaxProbe:
     def key_used(self, use: str, key: Any, place: tuple[str, int] | None) -> None:
         """A function of `jax.random` is called from outside any trace."""
 
+    def converted(self, before: Any, after: Any, place: tuple[str, int] | None) -> None:
+        """A column or a table of numbers has become an array of jax."""
+
     def loss_called(self, name: str, shapes: tuple[tuple[int, ...], ...], place: tuple[str, int] | None) -> None:
         """A loss of optax was called with arrays of these shapes, also within a trace."""
 

@@ -93,7 +93,8 @@ class Attachment:
         patches.replace(torch_dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
         patches.replace(torch_dataloader._BaseDataLoaderIter, "_next_index", self._drawn.next_index)
         patches.replace(torch_dataloader._BaseDataLoaderIter, "_reset", self._drawn.reset)
-        collated = Collated(functools.partial(self.moments.tell, "collated"), self._quiet)
+        collated = Collated(functools.partial(self.moments.tell, "collated"), self._quiet,
+                            functools.partial(self.moments.tell, "rows_collated"))
         patches.replace(data_utils.fetch._BaseDatasetFetcher, "__init__", collated.made)
         patches.replace(data_utils.fetch._MapDatasetFetcher, "fetch",
                         functools.partial(fetched.told, tell=self.moments.tell, quiet=self._quiet))

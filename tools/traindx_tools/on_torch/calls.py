@@ -6,6 +6,7 @@ program's own. Calls that one of them makes itself (a module's state loaded by i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -20,6 +21,8 @@ from torch.optim import lr_scheduler
 from traindx_tools.knowledge.contracts import torch_losses
 from traindx_tools.on_torch.moments import Moments
 from traindx_tools.on_torch.patches import Function, Patches
+from traindx_tools.on_variables.narrowed import is_converted
+from traindx_tools.on_variables.roots import users_line
 
 Told = Callable[[tuple[Any, ...], dict[str, Any], Any], None]
 
@@ -47,6 +50,8 @@ class Calls:
             if isinstance(kind, type) and issubclass(kind, _SCHEDULERS):
                 self._all(patches, kind, load_state_dict=self._schedule_loaded, step=self._scheduled)
         self._all(patches, torch, load=self._read, save=self._written)
+        for name in ("tensor", "as_tensor"):
+            patches.replace(torch, name, functools.partial(self._converting, f"aten::{name}"))
         for home in (torch.nn.utils, clip_grad):
             self._all(patches, home, clip_grad_norm_=self._clipped, clip_grad_value_=self._clipped)
         self._distributed(patches)
@@ -102,6 +107,20 @@ class Calls:
             return ours
 
         return make
+
+    def _converting(self, operator: str, original: Function) -> Function:
+        here = self
+
+        @functools.wraps(original)
+        def convert(*args: Any, **kwargs: Any) -> Any:
+            made = original(*args, **kwargs)
+            if args and not torch.compiler.is_compiling() and is_converted(args[0]) and not here._quiet():
+                here._moments.tell("converted", args[0], made, users_line())
+            return made
+
+        with contextlib.suppress(Exception):  # what is scripted finds the operator by the function's identity
+            torch.jit._builtins._register_builtin(convert, operator)
+        return convert
 
     def _module_loaded(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         self._loaded("model", args, kwargs, result)

@@ -15,8 +15,9 @@ from traindx_tools.on_torch.registry import made_for
 
 MOMENTS = ("replicated", "reduced", "file_read", "file_written", "state_loaded", "state_given", "scheduled", "cleared",
            "clipped", "loss_computed", "looked_up", "model_found", "optimizer_found", "before_batch",
-           "rows_asked", "rows_read", "collated", "batch_given", "before_forward", "after_forward",
-           "before_backward", "after_backward", "before_step", "after_step", "scaler_updated")  # fmt: skip
+           "rows_asked", "rows_read", "collated", "rows_collated", "converted", "batch_given",
+           "before_forward", "after_forward", "before_backward", "after_backward", "before_step", "after_step",
+           "scaler_updated")  # fmt: skip
 
 IN_A_STEP = frozenset(MOMENTS[-7:-1])
 """Those that a resting probe is spared."""

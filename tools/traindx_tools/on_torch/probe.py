@@ -113,6 +113,12 @@ class TorchProbe:
     def collated(self, fields: Mapping[str, list[Any]], batch: Any) -> None:
         """A collate function in this process has made a batch of rows; the values of each field in the first ones."""
 
+    def rows_collated(self, collate: Callable[..., Any], rows: Sequence[Any], batch: Any) -> None:
+        """A collate function of this process made a batch of these rows."""
+
+    def converted(self, before: Any, after: Any, place: tuple[str, int] | None) -> None:
+        """A column or a table of numbers has become a tensor, by `torch.tensor` or `torch.as_tensor`."""
+
     def batch_given(self, batch: Any) -> None:
         """A DataLoader hands out a batch."""
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from traindx_tools.on_variables.visiting import is_of_jax
+
 BITS = {"float32": 24, "float16": 11, "bfloat16": 8}
 """Bits of the significand, with the hidden one."""
 MOST_ROWS, MOST_COLUMNS = 20_000, 64
@@ -69,6 +71,7 @@ def _columns(value: Any) -> Iterator[tuple[str, str, np.ndarray]]:
     dtype = str(value.dtype).removeprefix("torch.")
     if dtype not in BITS or value.ndim not in (1, 2) or len(value) < FEWEST:
         return
+    value = np.asarray(value) if is_of_jax(value) else value  # slicing it would compile
     part = value[:MOST_ROWS] if value.ndim == 1 else value[:MOST_ROWS, :MOST_COLUMNS]
     plain = part if isinstance(part, np.ndarray) else part.detach().to(sys.modules["torch"].float64).numpy()
     wide = np.asarray(plain, np.float64)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.on_variables.roots import is_users, roots
+from traindx_tools.on_variables.visiting import is_of_jax
 from traindx_tools.on_variables.walk import PLAIN, children, own
 
 MOST_OBJECTS = 100_000
@@ -27,6 +28,7 @@ MOST_ENTRIES = 4_000
 """Entries of one history that are looked at, the last ones."""
 MOST_PARTS = 16
 MOST_ARRAYS = 512
+MOST_OF_JAX, MOST_BYTES = 64, 2**22
 _NO_OWNERS = frozenset({"builtins", "collections", "types", "functools", "__main__"})
 """Modules whose objects are containers, functions, or the program's own."""
 Place = tuple[str, str, str]
@@ -58,6 +60,8 @@ class Look:
 
     histories: dict[Place, History] = field(default_factory=dict)
     arrays: list[tuple[Place, Any]] = field(default_factory=list)
+    of_jax: list[tuple[Place, Any]] = field(default_factory=list)
+    """Arrays of jax with one or two axes that can be read here; what an object of an installed class holds is not."""
     owners: dict[Place, tuple[str, str]] = field(default_factory=dict)
     """File and name of the class whose attribute a single array is."""
     installed: set[Place] = field(default_factory=set)
@@ -84,6 +88,9 @@ def take_look(seconds: float = 0.2) -> Look:
                     look.owners[place] = owner
                 if installed:
                     look.installed.add(place)
+        elif is_of_jax(value):
+            if not installed and len(look.of_jax) < MOST_OF_JAX and is_readable(value):
+                look.of_jax.append((place, value))
         elif not installed and (entries := _entries(value)):
             history = look.histories.setdefault(place, History(place, owner))
             history.total += len(entries)
@@ -138,6 +145,12 @@ def is_array(value: Any) -> bool:
         return False
     return bool(value.device.type == "cpu" and value.layout == torch.strided and not value.requires_grad
                 and value.numel() > 1)
+
+
+def is_readable(value: Any) -> bool:
+    """Whether an array of jax is here, not given away, has one or two axes and is no parameter by its size."""
+    return bool(value.ndim in (1, 2) and value.is_fully_addressable and not value.is_deleted()
+                and value.nbytes <= MOST_BYTES)
 
 
 def _is_table(value: Any) -> bool:

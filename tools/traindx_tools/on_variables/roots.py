@@ -31,6 +31,16 @@ def is_users(file: str) -> bool:
     return not path.startswith(_LIBRARY)
 
 
+def users_line() -> tuple[str, int] | None:
+    """File and line of the user's code that is being run on this thread."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
 def _stacks() -> Iterator[FrameType]:
     for frame in sys._current_frames().values():
         at: FrameType | None = frame

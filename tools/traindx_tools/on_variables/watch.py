@@ -12,6 +12,7 @@ from traindx_tools.on_variables import composed, numbered, text_order
 from traindx_tools.on_variables.digits import Digits, lost_digits
 from traindx_tools.on_variables.equal import Equal, EqualArrays
 from traindx_tools.on_variables.look import Place, take_look
+from traindx_tools.on_variables.narrowed import Conversions, Narrowed, would_narrow
 from traindx_tools.on_variables.noise_schedule import NoiseSchedule, schedules
 from traindx_tools.on_variables.read_values import ReadLooks
 from traindx_tools.on_variables.rules import (
@@ -20,6 +21,7 @@ from traindx_tools.on_variables.rules import (
     v103_signal_left,
     v105_read_and_replaced,
     v106_numbered_apart,
+    v107_values_merged,
 )
 from traindx_tools.on_variables.stored import Stored, StoredItems
 from traindx_tools.on_variables.value_numbers import NumberLooks
@@ -49,6 +51,8 @@ class VariablesWatch:
         self._stored: dict[tuple[Place, str], Stored] = {}
         self._schedules: list[NoiseSchedule] | None = None
         self._digits: dict[tuple[Place, str], Digits] = {}
+        self._merged: dict[tuple[Place, str], Narrowed] = {}
+        self.conversions = Conversions()
         self._read, self._numbers = ReadLooks(), NumberLooks()
         self._reading = Spent(AT_ONCE, SHARE)
 
@@ -69,11 +73,13 @@ class VariablesWatch:
             composed.look()
             look = take_look()
             until = time.thread_time() + DIGITS
-            for place, array in look.arrays:
+            for place, array in (*look.arrays, *look.of_jax):
                 if time.thread_time() > until:
                     break
                 for found in lost_digits(array):
                     self._digits.setdefault((place, found.column), found)
+                for merged in would_narrow(array):
+                    self._merged.setdefault((place, merged.column), merged)
             for stored in self._items.look(step, look.histories):
                 self._stored[stored.place, stored.part] = stored
             equal = self._arrays.look(step, [a for a in look.arrays if a[0] not in look.installed], look.owners)
@@ -101,4 +107,8 @@ class VariablesWatch:
         yield from v103_signal_left.check(self._schedules or (), rank)
         yield from v106_numbered_apart.check(self._numbers.clashes(), rank)
         yield from v105_read_and_replaced.check(self._read.others(), rank)
+        held = [(place, None, n) for (place, _), n in self._merged.items()]
+        known = [(d.low, d.high, d.step) for d in self._digits.values()]
+        yield from v107_values_merged.check([s for s in (*self.conversions.seen, *held) if not any(
+            abs(low - s[2].low) <= step and abs(high - s[2].high) <= step for low, high, step in known)], rank)
         yield from v102_digits_lost.check([(place, d) for (place, _), d in self._digits.items()], rank)

@@ -400,3 +400,61 @@ def test_a_copy_leaves_no_gradient_and_no_hook(watching):
         model.train()(torch.randn(4, 8)).sum().backward()
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
     assert all(not m._forward_hooks for m in model.modules())
+
+
+class Sorted(nn.Module):
+    """A recurrent model that sorts by length; `back`: how it puts its rows back."""
+
+    def __init__(self, back):
+        super().__init__()
+        self.cell, self.head, self.back = nn.GRU(WIDTH, WIDTH, batch_first=True), nn.Linear(WIDTH, 4), back
+
+    def forward(self, x, lengths):
+        order = torch.argsort(lengths, descending=True, stable=True)
+        packed = nn.utils.rnn.pack_padded_sequence(x[order], lengths[order].cpu(), batch_first=True)
+        return self.back(self.head(self.cell(packed)[1][-1]), order, x)
+
+
+def sequences():
+    return torch.randn(6, LENGTH, WIDTH), torch.tensor([4, 9, 6, 12, 5, 8]), torch.randint(0, 4, (6,))
+
+
+@pytest.mark.parametrize("back", [lambda out, order, x: out[order], lambda out, order, x: out], ids=["twice", "not"])
+def test_rows_that_come_back_in_another_order(watching, back):
+    with watching(CapturedCallProbe) as seen:
+        train(Sorted(back), sequences, F.cross_entropy)
+    finding = seen.one("T732")
+    assert seen.rules == ["T732"]
+    order = finding.measured["order"]
+    assert sorted(order) == list(range(6))
+    assert finding.measured["moved"] == sum(i != j for i, j in enumerate(order)) >= 4
+
+
+@pytest.mark.parametrize("back", [
+    lambda out, order, x: out[order.argsort()], lambda out, order, x: (out, order),
+    lambda out, order, x: (out, x[order]),
+], ids=["inverse", "order given", "inputs given"])
+def test_rows_that_are_put_back_or_whose_order_is_told_are_left_alone(watching, back):
+    with watching(CapturedCallProbe) as seen:
+        train(Sorted(back), sequences, lambda out, y: F.cross_entropy(out[0] if isinstance(out, tuple) else out, y))
+    assert seen.findings == []
+
+
+def test_rows_that_are_mixed_are_no_other_order(watching):
+    with watching(CapturedCallProbe) as seen:
+        train(Sorted(lambda out, order, x: out[order.argsort()] + out.mean()), sequences, F.cross_entropy)
+    assert seen.rules == ["T903"]
+
+
+def test_targets_that_the_program_sorts_as_well_make_it_right(watching):
+    data = torch.utils.data.TensorDataset(torch.randn(48, LENGTH, WIDTH), torch.randint(1, LENGTH, (48,)),
+                                          torch.arange(48) % 4)
+    model = Sorted(lambda out, order, x: out)
+    with watching(CapturedCallProbe) as seen:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for x, n, y in torch.utils.data.DataLoader(data, 6, shuffle=True):
+            order = torch.argsort(n, descending=True, stable=True)
+            optimizer.zero_grad()
+            F.cross_entropy(model(x, n), y[order]).backward()
+            optimizer.step()
+    assert seen.findings == []

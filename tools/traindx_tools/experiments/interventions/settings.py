@@ -10,7 +10,7 @@ from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.interventions.intervention import ANY, BEFORE, Intervention, Setting
 from traindx_tools.experiments.interventions.writing.diff import patched
 from traindx_tools.experiments.interventions.writing.edits import KINDS, edits_of
-from traindx_tools.experiments.interventions.writing.program import Program
+from traindx_tools.experiments.interventions.writing.program import SHELL_SUFFIXES, Program
 from traindx_tools.experiments.interventions.writing.set_key import prepare_set
 from traindx_tools.experiments.place import Prepared
 
@@ -19,8 +19,9 @@ def _set(change: Change, command: str, workspace: Path) -> Prepared:
     """One key after the other: each sees what the one before changed in the command."""
     whole = Prepared(command)
     for key, value in change.options.items():
-        one = prepare_set(key, value, whole.command, workspace)
-        both = set(one.files) & set(whole.files)
+        written = {name: text for name, text in whole.files.items() if text is not None}
+        one = prepare_set(key, value, whole.command, workspace, written)
+        both = {n for n in set(one.files) & set(whole.files) if n.endswith(SHELL_SUFFIXES)}
         if both:
             raise BadUsage(f"two settings of {change} stand in {', '.join(sorted(both))}: make one change of each.")
         whole = Prepared(one.command, files={**whole.files, **one.files})

@@ -1,4 +1,4 @@
-"""What the program's variables hold while it trains: stored entries that change, digits that are lost (V101, V102)."""
+"""What the variables hold while a program trains: stored entries that change, digits that are lost (V101 to V107)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ class VariablesProbe(JaxProbe):
     def __init__(self, scene: Any) -> None:
         super().__init__(scene)
         self._watch = VariablesWatch(scene.recorder.mark)
+
+    def converted(self, before: Any, after: Any, place: tuple[str, int] | None) -> None:
+        """Looks at what is left."""
+        self._watch.conversions.look(before, after, place)
 
     def after_call(self, call: Call) -> None:
         """Looks, where it is time."""

@@ -39,6 +39,8 @@ class KeptCall:
     """Plain state of its modules when it was met (see `unsaved.py`)."""
     owner: torch.Tensor | None = None
     """Which sample each row belongs to, where rows are parts of samples (see `owned.py`)."""
+    in_order: bool | None = None
+    """Whether a loss of the step had a target as the DataLoader gave it; None where that is not known."""
     targets: list[tuple[torch.Tensor, int | None]] = field(default_factory=list)
     """Second arguments of the losses, with the index that is ignored."""
 
@@ -110,8 +112,13 @@ def plain(value: Any, depth: int = 6) -> bool:
 
 def tensors_of_output(value: Any, depth: int = 5) -> list[torch.Tensor]:
     """Floating tensors of an output, in order."""
+    return [t for t in tensors_of_any(value, depth) if t.is_floating_point()]
+
+
+def tensors_of_any(value: Any, depth: int = 5) -> list[torch.Tensor]:
+    """All tensors of an output, in order."""
     if isinstance(value, torch.Tensor):
-        return [value] if value.is_floating_point() else []
+        return [value]
     parts: list[Any] = []
     if isinstance(value, Mapping):
         parts = list(value.values())
@@ -119,7 +126,7 @@ def tensors_of_output(value: Any, depth: int = 5) -> list[torch.Tensor]:
         parts = list(value)
     elif hasattr(value, "__dataclass_fields__"):
         parts = list(vars(value).values())
-    return [t for p in parts for t in tensors_of_output(p, depth - 1)] if depth else []
+    return [t for p in parts for t in tensors_of_any(p, depth - 1)] if depth else []
 
 
 def _walk(value: Any, name: str = "", depth: int = 6) -> Any:

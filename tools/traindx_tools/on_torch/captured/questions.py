@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from traindx_tools.on_torch.captured.call import KeptCall, NotKept
+from traindx_tools.on_torch.captured.reordered import gives_order, order_of_rows
 from traindx_tools.on_torch.captured.trial import Trial, change_of
 
 SHIFTED = 0.95
@@ -102,6 +103,8 @@ class Mixed:
     largest: float
     sample: int = -1
     """The one that changes most; -1: the last one, which alone was looked at."""
+    order: tuple[int, ...] = ()
+    """By row of the output, the sample whose own output it is, where all are and they are in another order."""
 
 
 def samples(trial: Trial) -> Mixed | None:
@@ -117,11 +120,26 @@ def samples(trial: Trial) -> Mixed | None:
 
     change = change_of(out, trial.main(trial.ask(call.with_tensors(exchanged))))
     largest = float(change[-1].max())
-    if largest == 0:
+    if largest == 0 and _follow_their_samples(trial, out):
         return None
     if _positions_are_samples(trial, out):
         return None
-    return Mixed(rows, largest)
+    order = order_of_rows(trial, out)
+    if order is not None and (trial.call.in_order is False or gives_order(trial, order)):
+        return None  # its caller has what it needs to put the targets in the same order, or has done so
+    if order is None and largest == 0:
+        return None
+    return Mixed(rows, largest, order=order or ())
+
+
+def _follow_their_samples(trial: Trial, out: torch.Tensor) -> bool:
+    """Whether the rows of the output move with the samples."""
+    rows = trial.rows
+
+    def rolled(_: str, t: torch.Tensor) -> torch.Tensor:
+        return t.roll(1, 0) if t.ndim and t.shape[0] == rows else t
+
+    return float(change_of(out.roll(1, 0), trial.main(trial.ask(trial.call.with_tensors(rolled)))).max()) == 0
 
 
 def _rows_are_samples(trial: Trial, out: torch.Tensor) -> bool:

@@ -26,6 +26,7 @@ from traindx_tools.on_torch.rules import (
     t337_layers_are_one,
     t338_mode_matters,
     t339_call_writes,
+    t732_rows_reordered,
     t903_batch_leak,
 )
 from traindx_tools.on_torch.rules.dependence import SOURCE, Where
@@ -108,9 +109,12 @@ class CapturedCallProbe(TorchProbe):
             copy = kept(target, self._room)
         except (NotKept, RuntimeError):
             return
+        given_as = is_given(target, self.scene.batch) if self._loaded else None
         for call in self._calls.values():
             if len(call.targets) < MOST_TARGETS:
                 call.targets.append((copy, ignored if isinstance(ignored, int) else None))
+            if given_as is not None:
+                call.in_order = given_as or call.in_order is True
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Asks, once; on a device, where every answer waits for it, at the end instead."""
@@ -165,6 +169,9 @@ class CapturedCallProbe(TorchProbe):
             self._unsaved.append((found["state outside of the checkpoint"], where))
         mixed = found.get("other samples")
         if mixed is not None and len(self.scene.optimizers) == 1:
+            if mixed.order:
+                yield from t732_rows_reordered.check(mixed.order, where)
+                return
             sample = mixed.sample if mixed.sample >= 0 else mixed.samples - 1
             yield from t903_batch_leak.check({-1: mixed.largest}, mixed.samples, sample, SOURCE, where.model,
                                              packed=call.owner is not None)
@@ -178,6 +185,13 @@ def stacks_of(model: torch.nn.Module) -> Iterator[Stack]:
                     if m is not None and any(p.requires_grad for p in m.parameters())]
             if len(held) >= 2:
                 yield Stack(path or type(model).__name__, type(held[0]).__name__, len(held), len({id(m) for m in held}))
+
+
+def is_given(target: torch.Tensor, batch: Any) -> bool:
+    """Whether a target holds, row by row, what the DataLoader gave."""
+    flat = target.detach().reshape(-1)
+    return any(t.numel() == flat.numel() and bool((t.detach().reshape(-1).double() == flat.double()).all())
+               for t in tensors_of(batch) if t.device == flat.device and not t.is_complex())
 
 
 def _on_a_device(model: torch.nn.Module) -> bool:

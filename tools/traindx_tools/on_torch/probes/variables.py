@@ -1,8 +1,9 @@
-"""What the program's variables hold while it trains: stored entries that change, digits that are lost (V101, V102)."""
+"""What the variables hold while a program trains: stored entries that change, digits that are lost (V101 to V107)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 
@@ -24,6 +25,10 @@ class VariablesProbe(TorchProbe):
     def next_look(self) -> int:
         """The step before the next look."""
         return self._watch.next - 1
+
+    def converted(self, before: Any, after: Any, place: tuple[str, int] | None) -> None:
+        """Looks at what is left."""
+        self._watch.conversions.look(before, after, place)
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Looks, where it is time."""

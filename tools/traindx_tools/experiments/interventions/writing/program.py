@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.interventions.writing.shell import Word, simple_commands
@@ -31,8 +33,9 @@ class CallText:
 class Program:
     """What a command runs in a workspace. Nothing of it is imported or run."""
 
-    def __init__(self, command: str, workspace: Path) -> None:
-        self.command, self.workspace = command, workspace
+    def __init__(self, command: str, workspace: Path, written: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        """`written`: files by their path in the workspace that stand in place of those that lie there."""
+        self.command, self.workspace, self.written = command, workspace, written
         self._tree = Tree((), (workspace,))
         self._launches = launches(command, self._tree, workspace)
 
@@ -51,7 +54,7 @@ class Program:
         for path in self._tree.closure((self.script,)):
             name = self.name_of(path)
             if name is not None and path.suffix == ".py":
-                found[name] = self._tree.text(path)
+                found[name] = self.written[name].decode() if name in self.written else self._tree.text(path)
         return found
 
     @cached_property

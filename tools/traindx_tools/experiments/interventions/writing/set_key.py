@@ -10,9 +10,10 @@ import ast
 import difflib
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from traindx_tools.errors import BadUsage
@@ -37,9 +38,13 @@ class Spot:
     prepared: Prepared
 
 
-def prepare_set(key: str, value: Option, command: str, workspace: Path) -> Prepared:
-    """The run with `key` at `value`. Raises BadUsage where no place or several are found."""
-    program = Program(command, workspace)
+def prepare_set(key: str, value: Option, command: str, workspace: Path,
+                written: Mapping[str, bytes] = MappingProxyType({})) -> Prepared:
+    """The run with `key` at `value`. `written`: files of the copy that the same change has written already.
+
+    Raises BadUsage where no place or several are found.
+    """
+    program = Program(command, workspace, written)
     file, _, inner = key.rpartition(":")
     if file:
         return _only(key, [*_in_config(program, inner, value, (file,)),
@@ -254,7 +259,8 @@ def named_configs(program: Program) -> tuple[str, ...]:
 
 def read_config(program: Program, name: str) -> tuple[str, Any]:
     """Text and content of a configuration file. Raises BadUsage where it is damaged."""
-    text = read_text(program.workspace / name)
+    written = program.written.get(name)
+    text = written.decode() if written is not None else read_text(program.workspace / name)
     return text, config_files.parsed(name, text)
 
 

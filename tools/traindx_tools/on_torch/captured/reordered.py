@@ -1,0 +1,71 @@
+"""Whether the rows of an output are those of the samples, each of one sample alone, in another order.
+
+Each sample is asked for alone: it takes the place of all others, and what comes out is its own output. Where each row
+of the batch's output is the own output of another sample, nothing is mixed: the rows came back in the order in which
+the model worked. A model that gives that order back as well, or inputs in it, leaves the pairing to its caller.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from traindx_tools.on_torch.captured.call import NotKept, tensors_of_any
+from traindx_tools.on_torch.captured.trial import Trial, change_of
+
+FEWEST_MOVED = 2
+
+
+def order_of_rows(trial: Trial, out: torch.Tensor) -> tuple[int, ...] | None:
+    """By row of the output: the sample whose own output it is; None where a row is that of no sample or of several."""
+    rows = trial.rows
+    own: list[torch.Tensor] = []
+    for i in range(rows):
+        def alone(_: str, t: torch.Tensor, i: int = i) -> torch.Tensor:
+            return t[i:i + 1].expand_as(t).clone() if t.ndim and t.shape[0] == rows else t
+
+        made = trial.main(trial.ask(trial.call.with_tensors(alone)))
+        if float(change_of(made[:1].expand_as(made), made).max()) > 0:
+            return None
+        own.append(made[0])
+    order = []
+    for row in range(rows):
+        whole = torch.stack([out[row]] * rows)
+        change = change_of(out, out - whole + torch.stack(own)).reshape(rows, -1).amax(1)
+        fitting = (change == 0).nonzero().flatten().tolist()
+        if len(fitting) != 1:
+            return None
+        order.append(fitting[0])
+    moved = sum(i != j for i, j in enumerate(order))
+    return tuple(order) if sorted(order) == list(range(rows)) and moved >= FEWEST_MOVED else None
+
+
+def gives_order(trial: Trial, order: tuple[int, ...]) -> bool:
+    """Whether the output holds this order (or the one back), or an argument in it."""
+    outputs: list[Any] = []
+    hooks: list[Any] = []
+
+    def prepare(model: torch.nn.Module) -> None:
+        hooks.append(model.register_forward_hook(lambda _m, _a, output: outputs.append(output)))
+
+    try:
+        trial.ask(trial.call, prepare=prepare)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not outputs:
+        raise NotKept("its output is not seen")
+    by = torch.tensor(order)
+    wanted = [by, by.argsort()]
+    wanted += [t.detach().cpu()[by] for t in trial.call.tensors.values() if t.ndim and t.shape[0] == len(order)]
+    return any(_holds(t.detach().cpu(), w) for t in tensors_of_any(outputs[-1]) for w in wanted)
+
+
+def _holds(given: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Whether it is that tensor, perhaps cut along its other axes, and not one value alone."""
+    if given.ndim != wanted.ndim or given.shape[:1] != wanted.shape[:1]:
+        return False
+    cut = tuple(slice(0, min(a, b)) for a, b in zip(given.shape, wanted.shape, strict=True))
+    one, other = given[cut].double(), wanted[cut].double()
+    return one.numel() > 0 and bool((one == other).all()) and bool((other != other[:1]).any())
