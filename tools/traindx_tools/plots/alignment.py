@@ -17,12 +17,12 @@ from traindx_tools.plots.scale import bounded, scale_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-RULE = "L801"
+RULES = ("L801", "L803")
 
 
 def plot_alignment(run: Run, findings: Sequence[Finding], out: Path) -> Path | None:
     """A PNG of the strongest association of a run (L801), or None where there is none or its places are not known."""
-    found = next((f for f in findings if f.rule == RULE and f.measured.get("event_lines")), None)
+    found = next((f for f in findings if f.rule in RULES and f.measured.get("event_lines")), None)
     series = _series(run, found) if found is not None else None
     if found is None or series is None:
         return None

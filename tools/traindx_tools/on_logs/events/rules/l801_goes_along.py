@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.anomalies import Kind
 from traindx_tools.on_logs.events.anomalous import AnomalySet
 from traindx_tools.on_logs.events.associating import LEVEL, Along, Association
 from traindx_tools.on_logs.events.chance import followed
+from traindx_tools.on_logs.events.origins import loss_of
 from traindx_tools.on_logs.events.seen import Seen
 from traindx_tools.on_logs.run import Series
 from traindx_tools.rules import Rule, Threshold
@@ -54,29 +55,34 @@ RULE = Rule(
 
 
 def check(seen: Seen) -> Iterator[Finding]:
-    """One finding for each set of anomalies with an association, with what was ruled out."""
+    """One finding for each set of anomalies with an association, with what was ruled out. One origin: L803."""
+    losses = {loss.event.event.text for along in seen.along if (loss := loss_of(along)) is not None}
     for along in seen.along:
-        if along.told:
+        if along.told and along.told[0].event.text not in losses:
             yield _finding(along)
 
 
 def _finding(along: Along) -> Finding:
-    first, anomalies = along.told[0], along.anomalies
+    anomalies = along.anomalies
     said = [sentence(along, a) for a in along.told]
-    lines = anomalies.series.line
     return RULE.finding(
         ". ".join(said), anomalies.series.at(int(anomalies.at[0])), anomalies.series.source,
-        bearing=Bearing.COMPANION, severity=_severity(anomalies, along.told),
-        measured={"metric": anomalies.series.name, "anomalies": anomalies.what, "event": first.event.text,
-                  "kind": first.event.kind, "file": file_in(first.event.text), "near": first.near,
-                  "far": first.far, "hits": first.hits,
-                  "count": len(anomalies.at), "otherwise": first.otherwise, "expected": round(first.expected, 2),
-                  "chance": first.chance, "comparisons": along.comparisons,
-                  "also": tuple(a.event.text for a in along.told[1:]),
-                  "ruled_out": tuple(text for text, _ in along.ruled_out),
-                  "ruled_out_why": tuple(why for _, why in along.ruled_out),
-                  "anomaly_lines": tuple(int(lines[i]) for i in anomalies.at[:MOST_PLACES]),
-                  "event_lines": tuple(int(i) for i in first.event.lines[:MOST_PLACES])})
+        bearing=Bearing.COMPANION, severity=_severity(anomalies, along.told), measured=evidence(along))
+
+
+def evidence(along: Along) -> dict[str, Value]:
+    """What a finding on an association holds: the event, its lag and counts, what was ruled out, where both stand."""
+    first, anomalies = along.told[0], along.anomalies
+    lines = anomalies.series.line
+    return {"metric": anomalies.series.name, "anomalies": anomalies.what, "event": first.event.text,
+            "kind": first.event.kind, "file": file_in(first.event.text), "near": first.near, "far": first.far,
+            "hits": first.hits, "count": len(anomalies.at), "otherwise": first.otherwise,
+            "expected": round(first.expected, 2), "chance": first.chance, "comparisons": along.comparisons,
+            "also": tuple(a.event.text for a in along.told[1:]),
+            "ruled_out": tuple(text for text, _ in along.ruled_out),
+            "ruled_out_why": tuple(why for _, why in along.ruled_out),
+            "anomaly_lines": tuple(int(lines[i]) for i in anomalies.at[:MOST_PLACES]),
+            "event_lines": tuple(int(i) for i in first.event.lines[:MOST_PLACES])}
 
 
 def file_in(text: str) -> str | None:
