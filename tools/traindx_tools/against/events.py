@@ -156,7 +156,7 @@ def _key(text: str) -> str:
 
 
 def _events(run: Run) -> list[_Event]:
-    tables = {a.path for a in run.artifacts if a.format in TABLES}
+    tables = _of_format(run, TABLES)
     found = []
     for path in _texts(run):
         records = np.unique(np.concatenate([s.line for s in run.series if s.source == path]))
@@ -168,9 +168,15 @@ def _events(run: Run) -> list[_Event]:
 
 def _texts(run: Run) -> Iterable[str]:
     """The logs of a run. A JSON document has one record and no lines, and our own record tells of its process."""
-    own = {a.path for a in run.artifacts if a.format == LIVE}
+    own = _of_format(run, frozenset({LIVE}))
     return [p for p in dict.fromkeys(s.source for s in run.series)
             if p not in own and not p.endswith(".json") and os.path.isfile(p)][:MOST_FILES]
+
+
+def _of_format(run: Run, formats: frozenset[str]) -> set[str]:
+    """The files of some formats; an artifact may be told by the end of its path."""
+    ends = [Path(a.path).parts for a in run.artifacts if a.format in formats]
+    return {s.source for s in run.series for e in ends if e and Path(s.source).parts[-len(e):] == e}
 
 
 def _of_file(path: str) -> list[Candidate]:
