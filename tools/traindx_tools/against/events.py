@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from traindx_tools.against.metrics import MetricDifference, longest_by_name
-from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.artifacts import Source, told_as
 from traindx_tools.on_logs.events.candidates import Candidate, candidates
 from traindx_tools.on_logs.events.collecting import collect
 from traindx_tools.on_logs.events.line_beside import texts_of
@@ -174,9 +174,9 @@ def _texts(run: Run) -> Iterable[str]:
 
 
 def _of_format(run: Run, formats: frozenset[str]) -> set[str]:
-    """The files of some formats; an artifact may be told by the end of its path."""
-    ends = [Path(a.path).parts for a in run.artifacts if a.format in formats]
-    return {s.source for s in run.series for e in ends if e and Path(s.source).parts[-len(e):] == e}
+    """The files of some formats."""
+    told = [a.path for a in run.artifacts if a.format in formats]
+    return {s.source for s in run.series if any(told_as(s.source, t) for t in told)}
 
 
 def _of_file(path: str) -> list[Candidate]:

@@ -11,6 +11,8 @@ import numpy as np
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
 TIMES = ("step_time", "epoch_time", "data_time", "time between records", "pauses between records")
+SECONDS = " (s)"
+"""Behind the name of one of these on an axis."""
 RATES = ("throughput", "tokens_per_second", "samples_per_second")
 """Canonical names of seconds a record, and of what is done in a second."""
 MEMORY = ("memory", "gpu_memory", "cpu_memory", "rss")
