@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Severity
 
-GOES_ALONG = "L801"
-"""The rule of events that go along with anomalies."""
+GOES_ALONG = frozenset({"L801", "L803"})
+"""The rules of events that go along with anomalies."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Along:
 
 def along_of(findings: Iterable[Finding]) -> tuple[Along, ...]:
     """Each association that has a remark to tell or something that it rules out."""
-    told = (_along(f) for f in findings if f.rule == GOES_ALONG)
+    told = (_along(f) for f in findings if f.rule in GOES_ALONG)
     return tuple(a for a in told if a.remark or a.ruled_out)
 
 

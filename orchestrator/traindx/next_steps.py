@@ -206,7 +206,7 @@ def _screen(report: Examined) -> Iterator[str]:
 def _associated(report: Examined) -> Iterator[str]:
     """The run without the file that goes along with its anomalies: an association decides nothing, this does."""
     target, training = _one_path(report), _training(report)
-    files = [f.measured.get("file") for f in report.seen.findings if f.rule == GOES_ALONG]
+    files = [f.measured.get("file") for f in report.seen.findings if f.rule in GOES_ALONG]
     for name in dict.fromkeys(str(f) for f in files if f):
         if target is not None and training:
             change = typed([f"files-left-out:files=*{name}"])

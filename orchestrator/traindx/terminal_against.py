@@ -32,6 +32,8 @@ def brief_comparison(comparison: Mapping[str, Any] | None, page: Page) -> Iterat
     parted = [m for m in comparison["metrics"] if m["step"] is not None]
     first = parted[0]["statement"] if parted else "no metric differs beyond noise"
     yield from page.labelled("Beside", f"{line(', '.join(comparison['there']))}: {first}", most=2)
+    if comparison.get("nearest"):
+        yield from page.labelled("", line(comparison["nearest"]), most=2)
     for number, found in enumerate(comparison["ranked"][:_MOST_IN_BRIEF], 1):
         yield from page.labelled("", f"{number}. {found['kind']}: {found['statement']}", most=2)
     more = len(comparison["ranked"]) - _MOST_IN_BRIEF
@@ -54,10 +56,12 @@ def _metrics(comparison: Mapping[str, Any], page: Page) -> Iterator[str]:
 
 
 def _events(events: Sequence[Mapping[str, Any]], page: Page) -> Iterator[str]:
-    if events:
-        yield "  " + page.paint("What only the log of the broken run says, the earliest first", "bold")
-    for event in events[:_MOST_DIFFERENCES]:
-        yield from page.wrap(event["statement"], "       ", "     ")
+    for here, run in ((True, "the broken run"), (False, "the run that works")):
+        mine = [e for e in events if e.get("here", True) is here]
+        if mine:
+            yield "  " + page.paint(f"What only the log of {run} says, the earliest first", "bold")
+        for event in mine[:_MOST_DIFFERENCES]:
+            yield from page.wrap(line(event["statement"]), "       ", "     ")
 
 
 def _names(names: Any, most: int = 10) -> str:

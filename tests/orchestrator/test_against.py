@@ -49,7 +49,7 @@ def test_the_comparison_is_in_the_result(runs: Path, capsys: pytest.CaptureFixtu
     assert cli.run(["diagnose", "bad", "--against", "good", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["comparison"]
     assert set(found) == {"here", "there", "metrics", "only_here", "only_there", "settings", "versions", "code",
-                          "ranked", "remarks", "events", "data"}
+                          "ranked", "remarks", "events", "nearest", "data"}
     assert (found["here"], found["there"]) == (["bad"], ["good"])
     steps = {m["name"]: m["step"] for m in found["metrics"]}
     assert 490 <= steps["loss"] <= 520

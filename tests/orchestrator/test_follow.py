@@ -202,6 +202,17 @@ def test_a_file_that_begins_anew_is_told_anew(bench: Bench) -> None:
     assert bench.after()[0].startswith("came L101")
 
 
+def test_a_log_that_was_rotated_tells_nothing_twice(bench: Bench) -> None:
+    """The steps go on behind those of the old file: it is the same run, and a person was called for it already."""
+    bench.after(broken(200, 230))
+    assert bench.after()[0].startswith("came L101")
+    os.rename(bench.log, f"{bench.log}.1")
+    bench.log.write_text(broken(230, 260))
+    assert "rotated" in bench.after()[0]
+    assert [line for i in range(260, 380, 30) for line in bench.after(broken(i, i + 30))] == []
+    assert bench.follower._summary() == ("1 finding still there", 1)
+
+
 def test_a_file_that_vanishes_is_told_once_and_waited_for(bench: Bench) -> None:
     bench.after()
     bench.log.unlink()

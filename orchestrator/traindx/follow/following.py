@@ -12,6 +12,7 @@ from traindx.follow.hysteresis import Hysteresis, News
 from traindx.follow.watched import Change, Watched
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
+from traindx_tools.on_logs.run import Run
 from traindx_tools.triage import CONFIDENT
 
 RESTS = 4.0
@@ -65,6 +66,8 @@ class Follower:
     _watched: Watched = field(init=False)
     _findings: Hysteresis = field(default_factory=Hysteresis)
     _causes: set[str] = field(default_factory=set)
+    _earlier: set[str] = field(default_factory=set)
+    """Causes that were told of a file before it began anew."""
     _last: Look | None = None
     _unclear: bool = False
     """Whether it was said that there is nothing to judge; once is enough."""
@@ -75,6 +78,10 @@ class Follower:
     _heard: float | None = None
     _longest: float = 0.0
     _called_quiet: bool = False
+    _reached: float | None = None
+    """The last step of the last look; `_ended`: of the file before it began anew; `_anew_at`: its first step since."""
+    _ended: float | None = None
+    _anew_at: float | None = None
     _before: int = 0
     """Findings that were told of files before they began anew."""
 
@@ -127,11 +134,25 @@ class Follower:
         if change == "gone":
             self.words.remark(f"{name} is not there any more; waiting for it")
         elif change in _ANEW:
-            self.words.remark(f"{name} {_ANEW[change]}: what is found is told anew")
+            self.words.remark(f"{name} {_ANEW[change]}: what is found is told anew, unless it goes on "
+                              "where it ended")
             self._before += len(self._findings.told)
             self._findings.begin_anew()
-            self._causes.clear()
+            self._ended, self._anew_at = self._reached, None
+            self._earlier, self._causes = self._causes | self._earlier, set()
             self._last = None
+
+    def _goes_on(self, run: Run) -> bool:
+        """Whether a file that began anew holds the steps behind those that it ended with: it was rotated."""
+        loss = run.loss
+        if loss is None or loss.unit != "step" or not len(loss):
+            return False
+        first, last = float(loss.position[0]), float(loss.position[-1])
+        if self._ended is not None and self._anew_at is None:
+            self._anew_at = first
+        goes_on = self._ended is not None and self._anew_at is not None and self._anew_at > self._ended
+        self._reached = last
+        return goes_on
 
     def _look(self) -> None:
         start, first = self.spent(), self._last is None
@@ -153,7 +174,9 @@ class Follower:
     def _judge(self, look: Look) -> None:
         seen = look.seen
         names = [n for s in seen.run.series for n in (s.name, s.original)]
-        for news in self._findings.take(_of_runs(seen.findings), names, seen.which):
+        goes_on = self._goes_on(seen.run)
+        self._causes |= self._earlier if goes_on else set()
+        for news in self._findings.take(_of_runs(seen.findings), names, seen.which, same_run=goes_on):
             place = look.places.describe(news.finding)
             self.words.news(news, place)
             for wrong in self.alarm.raise_for(news.finding, place) if news.kind == "came" else ():

@@ -46,9 +46,13 @@ class Hysteresis:
     """The findings of the looks so far. `take` gives what to say after one more look."""
 
     _known: dict[Key, _Known] = field(default_factory=dict)
+    _earlier: frozenset[Key] = frozenset()
+    """What was told of the file before it began anew and had not gone."""
 
-    def take(self, findings: Iterable[Finding], names: Sequence[str] = (), run: int = 1) -> list[News]:
-        """What is new after a look. `names`: of the metrics that were read; `run`: the number of the run in the log."""
+    def take(self, findings: Iterable[Finding], names: Sequence[str] = (), run: int = 1, *,
+             same_run: bool = False) -> list[News]:
+        """What is new after a look. `names`: of the metrics that were read; `run`: the number of the run in the log;
+        `same_run`: whether a log that began anew goes on where it ended, so that nothing is told again."""
         now = {key_of(f, names, run): f for f in findings if f.severity.rank >= LEAST.rank}
         for key, finding in now.items():
             known = self._known.setdefault(key, _Known(finding))
@@ -56,10 +60,14 @@ class Hysteresis:
         for key, known in self._known.items():
             if key not in now:
                 known.seen, known.missed = 0, known.missed + 1
+        if same_run:
+            for key, known in self._known.items():
+                known.told = known.told or key in self._earlier
         return [*self._came(), *self._gone()]
 
     def begin_anew(self) -> None:
         """Forgets what was told: the file holds another run now."""
+        self._earlier = frozenset(key for key, k in self._known.items() if k.told and not k.gone) or self._earlier
         self._known.clear()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from traindx_tools.on_logs.artifacts import discover
 from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_ranks.logs import ManyRanks, examine_ranks
 from traindx_tools.plots.alignment import plot_alignment
-from traindx_tools.plots.folded import folded_series, plot_folded
+from traindx_tools.plots.folded import _without_trend, folded_series, plot_folded
 from traindx_tools.plots.ranks import MOST_ROWS, _rows, plot_ranks
 
 pytest.importorskip("matplotlib")
@@ -79,4 +80,17 @@ def test_events_before_anomalies_need_their_lines(tmp_path: Path) -> None:
     assert picture is not None
     assert picture.read_bytes().startswith(PNG)
     assert plot_alignment(run, [finding(event_lines=())], tmp_path / "none.png") is None
+    told = replace(finding(), rule="L803", source=log.name)  # reports tell a file by the end of its path
+    assert plot_alignment(run, [told], tmp_path / "short.png") is not None
+    assert plot_alignment(run, [replace(told, source="other.log")], tmp_path / "other.png") is None
     assert plot_alignment(run, [], tmp_path / "none.png") is None
+
+
+def test_a_slow_first_record_is_no_trend() -> None:
+    """Folded without its trend, each period lies on the others; a rise over the run is taken away."""
+    wave = np.tile([1.0, *[0.0] * 9, -1.0, *[0.0] * 9], 50)
+    first = wave.copy()
+    first[0] = 500.0
+    assert np.abs(_without_trend(first, 20.0)[1:] - wave[1:]).max() < 1e-9
+    assert np.abs(_without_trend(wave + np.arange(1000) * 0.01, 20.0) - wave).max() < 0.15
+    assert not np.isfinite(_without_trend(np.full(50, np.nan), 4.0)).any()

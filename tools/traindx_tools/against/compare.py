@@ -10,7 +10,7 @@ from typing import Any
 
 from traindx_tools.against.code import CodeDifference, code_differences
 from traindx_tools.against.data import DataDifference, data_differences
-from traindx_tools.against.events import EventDifference, event_differences
+from traindx_tools.against.events import EventDifference, event_differences, nearest
 from traindx_tools.against.metrics import MetricDifference, metric_differences
 from traindx_tools.against.settings import SettingDifference, setting_differences
 from traindx_tools.against.versions import versions_in
@@ -64,6 +64,7 @@ class Comparison:
             "code": [{"statement": d.statement(), **_plain(vars(d))} for d in self.code],
             "data": [{"statement": d.statement(), **vars(d)} for d in self.data],
             "events": [{"statement": e.statement(), **vars(e)} for e in self.events],
+            "nearest": near.beside() if (near := nearest(self.events)) is not None else "",
             "ranked": [{**vars(e), "weight": round(e.weight, 2), "why": list(e.why)} for e in self.ranked],
             "remarks": list(self.remarks),
         }
@@ -72,7 +73,8 @@ class Comparison:
 def compare(here: Examination, there: Examination) -> Comparison:
     """Compare a broken run with one that works; both were examined."""
     metrics, only_here, only_there = metric_differences(here.run, there.run)
-    settings = [*setting_differences(here.run.config, there.run.config),
+    both = bool(here.run.config) == bool(there.run.config)
+    settings = [*(setting_differences(here.run.config, there.run.config) if both else ()),
                 *setting_differences(_constants(_code(here)), _constants(_code(there)), "constant")]
     settings = _once(settings)
     versions = setting_differences(versions_in(_files(here)), versions_in(_files(there)), "version")
@@ -84,7 +86,7 @@ def compare(here: Examination, there: Examination) -> Comparison:
     remarks = tuple(_remarks(here, there, metrics, bool(ranked)))
     return Comparison(here.paths, there.paths, tuple(metrics), tuple(only_here), tuple(only_there), tuple(settings),
                       tuple(versions), tuple(code), tuple(ranked), remarks, (here.run, there.run),
-                      tuple(event_differences(here.run, there.run)), tuple(data))
+                      tuple(event_differences(here.run, there.run, metrics[0] if metrics else None)), tuple(data))
 
 
 def _code(seen: Examination) -> Sequence[Path]:
@@ -150,6 +152,10 @@ def _remarks(here: Examination, there: Examination, metrics: Sequence[MetricDiff
                     "were not read, seed, hardware and what neither run prints" if moved is None else
                     f"no setting, version, data file or line of code that was read differs, and yet {moved.name} does "
                     "in the log: look at what sets it (a schedule, a callback, a resumed state)")
+    if bool(here.run.config) != bool(there.run.config):
+        which, config = ("broken run", here.run.config) if here.run.config else ("run that works", there.run.config)
+        told = " ".join(", ".join(f"{k} {v}" for k, v in list(config.items())[:4]).split())[:120]
+        said.append(f"the {which} alone tells its settings ({told}): they were not compared")
     missing = [not _code(seen) for seen in (here, there)]
     if any(missing):
         which = "either run" if all(missing) else "the broken run" if missing[0] else "the run that works"

@@ -35,10 +35,12 @@ def _draw(metrics: Sequence[MetricDifference], here: dict[str, Series], there: d
 
     height = _HEAD_INCHES + _FOOT_INCHES + len(metrics) * _PANEL_INCHES + (len(metrics) - 1) * _GAP_INCHES
     figure = Figure(figsize=(style.WIDTH_INCHES, height), dpi=style.DPI, facecolor=style.PAPER)
+    reach = _reach(metrics, here, there)
     for i, metric in enumerate(metrics):
         top = _HEAD_INCHES + i * (_PANEL_INCHES + _GAP_INCHES)
         cell = figure.add_axes((0.09, 1 - (top + _PANEL_INCHES) / height, 0.885, _PANEL_INCHES / height))
         _panel(cell, metric, here[metric.name], there[metric.name])
+        cell.set_xlim(*reach[metric.unit])
         if i == len(metrics) - 1:
             cell.set_xlabel(metric.unit, fontsize=8.5, color=style.MUTED)
     figure.text(0.012, 1 - 0.1 / height, "Beside the run that works", fontsize=10.5, fontweight="bold", va="top",
@@ -47,6 +49,18 @@ def _draw(metrics: Sequence[MetricDifference], here: dict[str, Series], there: d
                             (0.12, "dashed line: where they part beyond noise; crosses: not finite", style.MUTED)):
         figure.text(x, 1 - 0.34 / height, text, fontsize=8.5, va="top", color=colour)
     return style.save(figure, out)
+
+
+def _reach(metrics: Sequence[MetricDifference], here: dict[str, Series], there: dict[str, Series]
+           ) -> dict[str, tuple[float, float]]:
+    """The ends of the axis by unit: one place in all panels is one step."""
+    every: dict[str, list[Floats]] = {}
+    for m in metrics:
+        every.setdefault(m.unit, []).extend(_position(s[m.name], m.unit) for s in (here, there))
+    ends = {unit: (min(float(np.nanmin(x)) for x in told), max(float(np.nanmax(x)) for x in told))
+            for unit, told in every.items()}
+    room = {unit: 0.02 * (b - a) or 1.0 for unit, (a, b) in ends.items()}
+    return {unit: (a - room[unit], b + room[unit]) for unit, (a, b) in ends.items()}
 
 
 def _panel(cell: Axes, metric: MetricDifference, here: Series, there: Series) -> None:
@@ -63,7 +77,8 @@ def _panel(cell: Axes, metric: MetricDifference, here: Series, there: Series) ->
     cell.set_ylim(scale.low, scale.high)
     if metric.step is not None:
         cell.axvline(metric.step, color=style.INK, linewidth=0.9, linestyle="--")
-    title = cell.set_title(style.plain(metric.statement(), 120), fontsize=8.5, color=style.INK, loc="left", pad=4)
+    told = metric.statement().partition(", a gap of ")[0]
+    title = cell.set_title(style.plain(told, 120), fontsize=8.5, color=style.INK, loc="left", pad=4)
     title.set_parse_math(False)
     cell.grid(color=style.GRID, linewidth=0.6)
     cell.set_axisbelow(True)

@@ -381,3 +381,9 @@ def _url_names(filesystem: Any, path: str) -> list[str]:
 def names(sources: Iterable[Source]) -> list[str]:
     """The names of sources, for messages."""
     return [s.name for s in sources]
+
+
+def told_as(path: str, told: str) -> bool:
+    """Whether a file is the one that is told by this name: its path, or the end of it that tells it from the others."""
+    end = Path(told).parts
+    return path == told or (bool(end) and Path(path).parts[-len(end):] == end)

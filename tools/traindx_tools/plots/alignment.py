@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_logs.artifacts import told_as
+from traindx_tools.on_logs.curves.pauses import between_records
+from traindx_tools.on_logs.events.anomalous import BETWEEN, PAUSE
+from traindx_tools.on_logs.events.slow import SECONDS, TIMES
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.plots import style
 from traindx_tools.plots.decimate import decimate
@@ -17,12 +22,12 @@ from traindx_tools.plots.scale import bounded, scale_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-RULE = "L801"
+RULES = ("L801", "L803")
 
 
 def plot_alignment(run: Run, findings: Sequence[Finding], out: Path) -> Path | None:
     """A PNG of the strongest association of a run (L801), or None where there is none or its places are not known."""
-    found = next((f for f in findings if f.rule == RULE and f.measured.get("event_lines")), None)
+    found = next((f for f in findings if f.rule in RULES and f.measured.get("event_lines")), None)
     series = _series(run, found) if found is not None else None
     if found is None or series is None:
         return None
@@ -48,7 +53,7 @@ def plot_alignment(run: Run, findings: Sequence[Finding], out: Path) -> Path | N
 
 def _legend(found: Finding, drawn: int) -> str:
     count = int(_number(found, "count"))
-    first = "" if drawn >= count else f"; the first {drawn:,} of {count:,} anomalies are drawn"
+    first = "" if drawn >= count else f"; {drawn:,} of {count:,} anomalies are drawn"
     return f"filled: anomalies that the event goes ahead of; hollow: the others; ticks: the event{first}"
 
 
@@ -58,7 +63,11 @@ def _number(found: Finding, name: str) -> float:
 
 
 def _series(run: Run, found: Finding) -> Series | None:
-    several = [s for s in run.series if s.source == found.source and s.name == found.measured.get("metric") and len(s)]
+    name = found.measured.get("metric")
+    several = [s for s in run.series if told_as(s.source, found.source) and s.name == name and len(s)]
+    if not several and name in (BETWEEN, PAUSE) and run.loss is not None:
+        passed = between_records(run.loss)
+        several = [] if passed is None else [replace(run.loss, name=BETWEEN, original=f"{BETWEEN} (s)", values=passed)]
     return max(several, key=len, default=None)
 
 
@@ -82,7 +91,8 @@ def _curve(cell: Axes, series: Series, anomalies: Sequence[int], ahead: Sequence
         cell.plot(x[chosen], y[chosen], "o", markersize=4.6, markerfacecolor=face, markeredgecolor=style.BAD)
     cell.set_yscale(scale.kind, **({"linthresh": scale.linear_below} if scale.kind == "symlog" else {}))
     cell.set_ylim(scale.low, scale.high)
-    cell.set_ylabel(style.plain(series.original, 24), fontsize=8.5, color=style.MUTED).set_parse_math(False)
+    unit = SECONDS if series.name.startswith(TIMES) and "(s)" not in series.original else ""
+    cell.set_ylabel(style.plain(f"{series.original}{unit}", 24), fontsize=8.5, color=style.MUTED).set_parse_math(False)
     cell.set_xticklabels([])
     _plain(cell)
 
@@ -107,12 +117,13 @@ def _lags(cell: Axes, anomalies: Sequence[int], events: Sequence[int], near: int
     edges = [float(b) for b in np.arange(-0.5, most + 1.5, max(1, most // 30))]
     cell.hist(kept, bins=edges, color=style.GROUPS["train"])
     cell.axvspan(near - 0.5, far + 0.5, color=style.BAD, alpha=0.15, linewidth=0)
-    cell.set_xlabel("records from the event to the anomaly", fontsize=8.5, color=style.MUTED)
+    cell.set_xlabel("records from event to anomaly", fontsize=8.5, color=style.MUTED)
     cell.set_ylabel("anomalies", fontsize=8.5, color=style.MUTED)
     cell.set_title(f"{len(kept)} of {len(anomalies)} within {most} "
                    f"records", fontsize=8.5, color=style.MUTED, loc="left",
                    pad=3)
-    cell.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    for axis in (cell.xaxis, cell.yaxis):
+        axis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     _plain(cell)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traindx_tools.on_logs.anomalies import Kind, anomalies_of
+from traindx_tools.on_logs.events.slow import SECONDS, TIMES
 from traindx_tools.on_logs.run import Floats, Run, Series
 from traindx_tools.plots import style
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BINS = 48
+CENTRES = 200
+"""Places at which the trend is taken."""
 MOST_POINTS = 6_000
 FEWEST_REPEATS = 3
 MOST_SERIES = 40
@@ -47,6 +50,9 @@ def plot_folded(run: Run, out: Path) -> Path | None:
     length = period * (stride if unit == "step" and stride > 0 else 1.0)
     _whole(whole, series, length if unit == "step" else period)
     _fold(fold, series, period)
+    measured = style.plain(f"{series.original}{SECONDS if series.name.startswith(TIMES) else ''}", 24)
+    for cell, words in ((whole, measured), (fold, "less its trend")):
+        cell.set_ylabel(words, fontsize=8.5, color=style.MUTED).set_parse_math(False)
     whole.set_xlabel(unit, fontsize=8.5, color=style.MUTED, labelpad=1)
     fold.set_xlabel("share of a period", fontsize=8.5, color=style.MUTED)
     name = style.plain(series.original, 40)
@@ -98,7 +104,7 @@ def _fold(cell: Axes, series: Series, period: float) -> None:
     low, high = np.nanpercentile(rest[known], (0.5, 99.5))
     room = 0.08 * (high - low) or 1.0
     cell.set_ylim(low - room, high + room)
-    cell.set_xlim(0, 1)
+    cell.set_xlim(-0.02, 1)
     repeats = int(len(rest) / period)
     cell.set_title(f"{repeats:,} periods; line: median, band: 10 % to 90 "
                    f"%", fontsize=8.5, color=style.MUTED, loc="left", pad=3)
@@ -106,10 +112,16 @@ def _fold(cell: Axes, series: Series, period: float) -> None:
 
 
 def _without_trend(values: Floats, period: float) -> Floats:
-    """The values less their running mean over one period."""
-    width = max(2, round(period))
+    """The values less their running median over one period: a slow first record is no trend.
+
+    A window of a whole period holds the same values wherever it begins, so that the period itself stays as it is. It is
+    taken at `CENTRES` places and interpolated between them.
+    """
+    half = max(1, round(period / 2))
     known = np.isfinite(values)
-    filled = np.interp(np.arange(len(values)), np.flatnonzero(known), values[known])
-    padded = np.pad(filled, (width // 2, width - 1 - width // 2), mode="edge")
-    sums = np.cumsum(np.insert(padded, 0, 0.0))
-    return np.asarray(np.where(known, values - (sums[width:] - sums[:-width]) / width, np.nan))
+    centres = np.unique(np.linspace(half, max(half, len(values) - 1 - half), CENTRES).astype(int))
+    windows = [values[max(0, c - half): c + half] for c in centres]
+    medians = np.array([np.median(w[np.isfinite(w)]) if np.isfinite(w).any() else np.nan for w in windows])
+    fine = np.isfinite(medians)
+    trend = np.interp(np.arange(len(values)), centres[fine], medians[fine]) if fine.any() else 0.0
+    return np.asarray(np.where(known, values - trend, np.nan))

@@ -62,6 +62,21 @@ def test_logs_that_lost_their_ends_do_not_hide_it(tmp_path: Path) -> None:
     assert many.findings[0].measured["ranks"] == (2,)
 
 
+def test_a_log_cut_within_a_line_long_before_is_no_rank_that_stopped(tmp_path: Path) -> None:
+    """The others went on with its collectives for 35 steps; of two that end together neither is taken for cut."""
+    def before(rank: int) -> list[str]:
+        return [*banner(rank), *steps(rank, 1, 5 if rank == 4 else 40)]
+
+    odd = ["2026-01-01 10:55:21 INFO export: writing the graph"]
+    many = job(tmp_path, {2: odd, 4: ["2026-01-01 10:04:06 INFO loader: fetchi"]}, before=before)
+    assert many is not None
+    assert (many.findings[0].measured["ranks"], many.findings[0].where.rank) == ((2,), 2)
+    (tmp_path / "both").mkdir()
+    both = job(tmp_path / "both", {2: odd, 4: odd}, before=lambda rank: [*banner(rank), *steps(rank, 1, 40)])
+    assert both is not None
+    assert both.findings[0].measured["ranks"] == (2, 4)
+
+
 def test_a_rank_in_data_loading(tmp_path: Path) -> None:
     many = job(tmp_path, {7: ["2026-01-01 10:21:21 INFO loader: fetching batch 21 from /data/shard_0041.tar"]})
     assert many is not None

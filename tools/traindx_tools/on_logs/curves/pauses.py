@@ -51,7 +51,7 @@ class Pauses:
         """Whether they come evenly in records or running time, or most beside what has a line of its own."""
         running = self.series.time[self.at] - np.cumsum(self.seconds)
         places = (self.at.astype(np.float64), np.asarray(running, dtype=np.float64))
-        return self.own >= MOSTLY * len(self.at) or any(map(_even, places))
+        return self.own >= MOSTLY * len(self.at) or any(map(even, places))
 
 
 def between_records(s: Series) -> Floats | None:
@@ -99,7 +99,7 @@ def _beside(s: Series, at: Ints, lines: list[int]) -> NDArray[np.bool_]:
     return np.searchsorted(ordered, until, side="right") > np.searchsorted(ordered, after, side="left")
 
 
-def _even(places: Floats) -> bool:
+def even(places: Floats) -> bool:
     """Whether most stand as far from the one before as usual, or twice or three times as far."""
     apart = np.diff(places)
     usual = float(np.median(apart))

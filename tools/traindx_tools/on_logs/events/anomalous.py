@@ -11,6 +11,7 @@ import numpy as np
 from traindx_tools.on_logs.anomalies import Anomaly, Kind, anomalies_of
 from traindx_tools.on_logs.curves.pauses import between_records, pauses_of
 from traindx_tools.on_logs.events.collecting import Lines
+from traindx_tools.on_logs.events.slow import RATES, rises, slow_records
 from traindx_tools.on_logs.run import Ints, Run, Series
 
 FEWEST = 5
@@ -22,6 +23,8 @@ SAME = 0.6
 """Share of anomalies at the same places from which two series show the same thing."""
 NEAR = 2
 """Records between anomalies at the same place."""
+MORE = 1.25
+"""Times as many slow records as spikes from which the spikes are only some of them."""
 BETWEEN, PAUSE = "time between records", "pauses between records"
 """Names of the time between records: the second where it shows pauses that are no evaluations and checkpoints."""
 _COUNTED = frozenset({"count", "learning_rate", "epoch", "elapsed", "step", "progress"})
@@ -88,7 +91,8 @@ def anomaly_sets(run: Run) -> tuple[AnomalySet, ...]:
     """At most `MOST_SETS`, the main loss first, then those with the most anomalies."""
     judged = [s for s in (*run.series, *_durations(run)) if len(s) >= FEWEST and s.name.split("/")[0] not in _COUNTED]
     judged = sorted(judged, key=len, reverse=True)[:MOST_SERIES]
-    found = [a for s in judged for a in _sets(s, anomalies_of(s, ASKED))] + [*_skipped(run), *_paused(run)]
+    found = [a for s in judged for a in _with_slow(s, [*_sets(s, anomalies_of(s, ASKED))])]
+    found += [*_skipped(run), *_paused(run)]
     loss = run.loss
     found.sort(key=lambda a: (a.series is not loss, a.series.group != "train", -len(a.at)))
     told: list[AnomalySet] = []
@@ -107,6 +111,18 @@ def _sets(series: Series, found: Sequence[Anomaly]) -> Iterator[AnomalySet]:
             at = np.array([a.start for a in found if a.kind is kind and a.up is up], dtype=np.int64)
             if len(at) >= FEWEST:
                 yield _set(series, kind, up, np.sort(at), _words(series, kind, up, words))
+
+
+def _with_slow(series: Series, found: list[AnomalySet]) -> list[AnomalySet]:
+    """The sets of a series; of time all slow records in place of the fewer spikes, of memory all rises that stay."""
+    grown = rises(series)
+    at = grown if len(grown) else slow_records(series)
+    up = len(grown) > 0 or not series.name.startswith(RATES)
+    fewer = [a for a in found if a.kind in (Kind.SPIKE, Kind.STEP) and a.up is up]
+    if len(at) < FEWEST or len(at) <= MORE * max((len(a.all_places) for a in fewer), default=0):
+        return found
+    what = f"rises of {series}" if len(grown) else f"slow records by {series}"
+    return [_set(series, Kind.SPIKE, up, at, what), *(a for a in found if a not in fewer)]
 
 
 def _words(series: Series, kind: Kind, up: bool, words: str) -> str:

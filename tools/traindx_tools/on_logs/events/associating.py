@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,6 +23,8 @@ TEMPTING = 1e-3
 """Chance by a count over the whole log from which something is listed as ruled out."""
 ONLY = 0.95
 """Share of occurrences at anomalies from which a line stands at nothing else: some anomalies are not seen."""
+FEWEST_LIKE, MOST_LIKE = 3, 200
+"""Records of another value of the same variable from which it is one to compare with; such values at most."""
 EARLIER = 0.8
 """Share of the score to which two events explain as much: the earlier one comes first, it may cause the other."""
 
@@ -62,6 +64,10 @@ class Along:
     told: tuple[Association, ...]
     ruled_out: tuple[tuple[str, str], ...] = ()
     comparisons: int = 0
+    siblings: Mapping[str, Ints] = field(default_factory=dict)
+    """The records of the other values of the variable whose value stands first: its like, to compare it with."""
+    instead: tuple[str, ...] = ()
+    """Values of other variables at the very records of the first: which of them it is no log can tell."""
 
 
 def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> Along:
@@ -90,7 +96,31 @@ def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> A
     told, companions = _apart(anomalies.places, once, compared)
     taken, by_event = {a.event.origin for a in surviving}, {a.event.origin: a for a in sure}
     ruled_out = [*companions, *equal, *_tempting(anomalies.places, n, found, taken, by_event)]
-    return Along(anomalies, tuple(told), tuple(ruled_out[:MOST_RULED_OUT]), compared)
+    like = _siblings(anomalies, told[0], every) if told else {}
+    instead = tuple(_instead(anomalies, told[0], surviving, every)) if told else ()
+    return Along(anomalies, tuple(told), tuple(ruled_out[:MOST_RULED_OUT]), compared, like, instead)
+
+
+def _instead(anomalies: AnomalySet, first: Association, found: Sequence[Association], every: Sequence[Candidate]
+             ) -> Iterator[str]:
+    for one in found:
+        other = (one.event.template, one.event.token) != (first.event.template, first.event.token)
+        same = len(one.times) == len(first.times) and bool((one.times == first.times).all())
+        if other and same and not one.echo and len(_siblings(anomalies, one, every)) >= FEWEST_LIKE:
+            yield one.event.text
+
+
+def _siblings(anomalies: AnomalySet, one: Association, every: Sequence[Candidate]) -> dict[str, Ints]:
+    """Those that occur often enough to compare with, and not only beside it (the same value in another spelling)."""
+    event, found = one.event, {}
+    for c in every:
+        if event.token >= 0 and (c.template, c.token, c.kind) == (event.template, event.token, event.kind):
+            times = anomalies.records_of(c.lines)
+            if c is not event and len(times) >= FEWEST_LIKE and float(np.isin(times, one.times).mean()) < 0.5:
+                found[c.value] = times
+        if len(found) >= MOST_LIKE:
+            break
+    return found
 
 
 def _told_by(anomalies: AnomalySet, event: Candidate) -> bool:

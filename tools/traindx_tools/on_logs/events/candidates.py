@@ -46,6 +46,9 @@ class Candidate:
     """Thresholds that were looked at for it."""
     number: int | None = None
     """Of a column with another threshold: which candidate it was."""
+    token: int = -1
+    """Of a value or a word: where in its template it stands. Those of one template and token are siblings."""
+    value: str = ""
 
     @property
     def origin(self) -> int:
@@ -99,7 +102,7 @@ def _values(log: EventLog) -> Iterator[Candidate]:
     for (template, token, text), parts in found.items():
         lines = np.sort(np.concatenate(parts))
         yield Candidate(_told(log, example[template], {token: text}, log.templates.found[template].tokens), lines,
-                        "value", template)
+                        "value", template, token=token, value=text)
 
 
 def _words_and_templates(log: EventLog, by_mask: Sequence[Lines]) -> Iterator[Candidate]:
@@ -120,7 +123,7 @@ def _words_and_templates(log: EventLog, by_mask: Sequence[Lines]) -> Iterator[Ca
                 if "0" not in word or (named > 1 and _NAMED.match(word)):
                     text = _told(log, log.masks[having[0]], {token: word.replace("0", "*")},
                                  _held(log, template, having))
-                    yield Candidate(text, lines, "word", template)
+                    yield Candidate(text, lines, "word", template, token=token, value=word)
 
 
 def _held(log: EventLog, template: int, masks: Sequence[int]) -> list[str | None]:
@@ -170,7 +173,8 @@ def _told(log: EventLog, mask: Mask, fixed: dict[int, str], held: Sequence[str |
         out += [text[at:a], fixed.get(n, "*" if varies else _NUMBER.sub("*", text[a:b]))]
         at = b
     whole = _shown("".join([*out, text[at:]]))
-    if fixed and (len(whole) > LONG or whole.count("*") > 4 or min(fixed) < shift):
+    in_table = len(log.header.split(",")) == mask.example.count(",") + 1 > 2
+    if fixed and (in_table or len(whole) > LONG or whole.count("*") > 4 or min(fixed) < shift):
         return _named(log, mask, *next(iter(fixed.items())))
     return f"`{whole[:LONG]}`"
 

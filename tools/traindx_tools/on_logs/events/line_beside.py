@@ -62,7 +62,7 @@ def lines_beside(run: Run, sources: Sequence[Source], series: Series, at: int) -
     ends = max(0, at - BEFORE), min(len(series) - 1, at + AFTER)
     around = [int(series.line[i]) - source.above for i in ends]
     lines = _seldom(log, first, last, _told_otherwise(run, source, series))
-    texts = _texts(source, lines)
+    texts = texts_of(source, lines)
     warns = np.array([_WARNS.search(texts.get(n, "")) is not None for n in lines.tolist()], bool)
     width, length = float(around[1] - around[0] + 1), max(1.0, last - first + 1)
     found = []
@@ -74,7 +74,7 @@ def lines_beside(run: Run, sources: Sequence[Source], series: Series, at: int) -
     yield from found[:MOST]
 
 
-def _texts(source: Source, lines: NDArray[np.int64]) -> dict[int, str]:
+def texts_of(source: Source, lines: NDArray[np.int64]) -> dict[int, str]:
     """The lines of these numbers as they are shown, with the level in front."""
     wanted, found = set(lines.tolist()), {}
     with suppress(OSError), source.open() as stream:

@@ -6,6 +6,7 @@ Wide form: a column a metric. Long form: a column holds the metric's name, anoth
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -169,6 +170,7 @@ class RowReading:
     twins: str = ""
     """What is to be said of columns that tell the values of another one."""
     notes: list[Note] = field(default_factory=list)
+    _noted: Counter[str] = field(default_factory=Counter)
     written: WrittenCells | None = None
     """Reads cells that are numbers with words."""
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
@@ -202,11 +204,12 @@ class RowReading:
 
     def _note(self, line: int, names: Sequence[str], cells: Sequence[Any], *, measured: bool, rank: int | None) -> None:
         """What a row says of the run in words: {"event": "resume", "checkpoint": ...}."""
-        if not self.tells_events or len(self.notes) >= MAX_NOTES or not any(isinstance(c, str) for c in cells):
+        if not self.tells_events or not any(isinstance(c, str) for c in cells):
             return
         record = dict(zip(names, cells, strict=False))
         said = of_event(record, measured=measured)
-        if said is not None:
+        if said is not None and self._noted[said[0]] < MAX_NOTES:
+            self._noted[said[0]] += 1
             values = {n: float(v) for n, v in record.items() if type(v) in (int, float) and abs(v) < BIGGEST}
             self.notes.append(Note(said[0], said[1], self.source, line, values, rank))
 

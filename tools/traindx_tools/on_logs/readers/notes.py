@@ -10,7 +10,7 @@ from traindx_tools.on_logs.readers.languages import RESUME_WORDS, RESUMED
 from traindx_tools.on_logs.readers.numbers import value
 
 MAX_NOTES = 2_000
-"""Notes kept of one artifact."""
+"""Notes of one kind kept of one artifact: a file that is named at each step leaves room for the steps skipped."""
 MAX_TEXT = 400
 
 _NUMBER_OF = r"(?:num|number)[_ ](?:of[_ ])?(?:gpus|devices|processes|ranks|nodes)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -48,6 +49,7 @@ class TextReading:
     recorder: Recorder = field(init=False)
     counters: Counters = field(default_factory=Counters)
     notes: list[Note] = field(default_factory=list)
+    _noted: Counter[str] = field(default_factory=Counter)
     world_size: int | None = None
     planned: float = math.nan
     tentative: set[Key] = field(default_factory=set)
@@ -203,7 +205,8 @@ class TextReading:
         return plan, kind
 
     def _note(self, kind: str, number: int, body: str, prefix: Prefix) -> None:
-        if len(self.notes) < notes.MAX_NOTES:
+        self._noted[kind] += 1
+        if self._noted[kind] <= notes.MAX_NOTES:
             text = (behind_bar(body) or body).strip()[:notes.MAX_TEXT]
             self.notes.append(Note(kind, text, self.source, number, notes.values_of(body),
                                    prefix.rank))

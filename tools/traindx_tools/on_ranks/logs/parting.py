@@ -8,9 +8,10 @@ with something else, never reached it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from traindx_tools.on_ranks.logs.claims import ABSENT, RUNNING
@@ -20,6 +21,8 @@ from traindx_tools.on_ranks.logs.words import UNNUMBERED, template_of
 
 FEW = 0.25
 """Share of the ranks that may be odd; more are another stage or group of a parallel model."""
+CUT = 0.05
+"""Share of the steps by which a log that ends before another odd rank's has lost its end."""
 AGREED = 3
 """Collectives before it that the odd ranks called as all others: those of another stage never agreed."""
 _ANY_SHAPE = ("ALLTOALL", "GATHER", "SCATTER", "SEND", "RECV", "ALLGATHERV")
@@ -162,7 +165,13 @@ def _by_absence(start: Start) -> Parting | None:
         return None
     common = Counter(map(_said_after, waiting.values())).most_common(1)[0][0]
     odd = [r for r in absent if r.step < start.usual_step or _said_after(r) not in ("", common)]
-    return _classed(start, tuple(r.rank for r in odd or absent), number, operation, len(waiting))
+    return _classed(start, tuple(r.rank for r in _furthest(odd or absent)), number, operation, len(waiting))
+
+
+def _furthest(absent: Sequence[Rank]) -> list[Rank]:
+    """Without those whose logs end long before: the others went on with their collectives, so a log is cut, no rank."""
+    last = max((r.step for r in absent if not math.isnan(r.step)), default=math.nan)
+    return [r for r in absent if not last - r.step > max(CUT * last, 1)]
 
 
 def _by_mismatch(start: Start) -> Parting | None:

@@ -15,18 +15,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.anomalies import Kind
 from traindx_tools.on_logs.events.anomalous import AnomalySet
 from traindx_tools.on_logs.events.associating import LEVEL, Along, Association
 from traindx_tools.on_logs.events.chance import followed
+from traindx_tools.on_logs.events.collecting import Lines
+from traindx_tools.on_logs.events.origins import loss_of
 from traindx_tools.on_logs.events.seen import Seen
-from traindx_tools.on_logs.run import Series
+from traindx_tools.on_logs.run import Ints, Series
 from traindx_tools.rules import Rule, Threshold
 
 STRONG, EXACT = 0.7, 0.5
-MOST_PLACES = 32
-"""Lines of anomalies and of events that a finding holds: what its picture is drawn from."""
+MOST_PLACES = 128
+"""Lines of anomalies and of events that a finding holds, over the whole run: what its picture is drawn from."""
 _COSTS = ("step_time", "throughput", "tokens_per_second", "time between records", "data_time", "epoch_time", "memory",
           "gpu_", "cpu_")
 """Canonical names of what costs time or memory: evaluations and checkpoints rightly go along with it."""
@@ -54,29 +56,43 @@ RULE = Rule(
 
 
 def check(seen: Seen) -> Iterator[Finding]:
-    """One finding for each set of anomalies with an association, with what was ruled out."""
+    """One finding for each set of anomalies with an association, with what was ruled out. One origin: L803."""
+    losses = {loss.event.event.text for along in seen.along if (loss := loss_of(along)) is not None}
     for along in seen.along:
-        if along.told:
+        if along.told and along.told[0].event.text not in losses:
             yield _finding(along)
 
 
 def _finding(along: Along) -> Finding:
-    first, anomalies = along.told[0], along.anomalies
+    anomalies = along.anomalies
     said = [sentence(along, a) for a in along.told]
-    lines = anomalies.series.line
     return RULE.finding(
         ". ".join(said), anomalies.series.at(int(anomalies.at[0])), anomalies.series.source,
-        bearing=Bearing.COMPANION, severity=_severity(anomalies, along.told),
-        measured={"metric": anomalies.series.name, "anomalies": anomalies.what, "event": first.event.text,
-                  "kind": first.event.kind, "file": file_in(first.event.text), "near": first.near,
-                  "far": first.far, "hits": first.hits,
-                  "count": len(anomalies.at), "otherwise": first.otherwise, "expected": round(first.expected, 2),
-                  "chance": first.chance, "comparisons": along.comparisons,
-                  "also": tuple(a.event.text for a in along.told[1:]),
-                  "ruled_out": tuple(text for text, _ in along.ruled_out),
-                  "ruled_out_why": tuple(why for _, why in along.ruled_out),
-                  "anomaly_lines": tuple(int(lines[i]) for i in anomalies.at[:MOST_PLACES]),
-                  "event_lines": tuple(int(i) for i in first.event.lines[:MOST_PLACES])})
+        bearing=Bearing.COMPANION, severity=_severity(anomalies, along.told), measured=evidence(along))
+
+
+def evidence(along: Along) -> dict[str, Value]:
+    """What a finding on an association holds: the event, its lag and counts, what was ruled out, where both stand."""
+    first, anomalies = along.told[0], along.anomalies
+    lines = np.asarray(anomalies.series.line[anomalies.at], np.int64)
+    shown = lines[np.linspace(0, len(lines) - 1, min(len(lines), MOST_PLACES)).astype(int)]
+    return {"metric": anomalies.series.name, "anomalies": anomalies.what, "event": first.event.text,
+            "kind": first.event.kind, "file": file_in(first.event.text), "near": first.near, "far": first.far,
+            "hits": first.hits, "count": len(anomalies.at), "otherwise": first.otherwise,
+            "expected": round(first.expected, 2), "chance": first.chance, "comparisons": along.comparisons,
+            "also": tuple(a.event.text for a in along.told[1:]),
+            "ruled_out": tuple(text for text, _ in along.ruled_out),
+            "ruled_out_why": tuple(why for _, why in along.ruled_out),
+            "anomaly_lines": tuple(shown.tolist()), "event_lines": _drawn(first.event.lines, shown)}
+
+
+def _drawn(events: Lines, anomalies: Ints) -> tuple[int, ...]:
+    """Lines of the event: of very many those nearest ahead of the anomalies, and others evenly over the run."""
+    if len(events) > MOST_PLACES:
+        ahead = np.unique(np.maximum(np.searchsorted(events, anomalies, side="right") - 1, 0))
+        rest = np.linspace(0, len(events) - 1, max(2, MOST_PLACES - len(ahead))).astype(int)
+        events = events[np.unique([*ahead[:MOST_PLACES - 2], *rest])]
+    return tuple(int(i) for i in events)
 
 
 def file_in(text: str) -> str | None:
