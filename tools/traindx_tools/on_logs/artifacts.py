@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.on_logs import zstandard
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.folder_shares import first_of_folders
 from traindx_tools.on_logs.nothing_there import nothing_there
+from traindx_tools.on_logs.plain_text import PlainText, first_behind_zeros
 from traindx_tools.on_logs.unpacked import Bounded
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ MAX_UNPACKED = 512 * 2**20
 """Bytes read of one packed stream: a bomb ends here."""
 MAX_STDIN = 2 * 2**30
 """Bytes read from standard input."""
+_ZEROS = bytes(HEAD_BYTES)
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv", "site-packages", "checkpoints_orbax"})
 STDIN = "-"
 
@@ -65,6 +68,7 @@ class Source:
     """Which of these a line had when it was read."""
     _opened: list[Bounded] = field(default_factory=list, repr=False, compare=False)
     _cut: list[str] = field(default_factory=list, repr=False, compare=False)
+    _texts: list[PlainText] = field(default_factory=list, repr=False, compare=False)
 
     def raw(self) -> BinaryIO:
         """The bytes as they are stored. Raises OSError."""
@@ -83,13 +87,28 @@ class Source:
         self._opened[:] = [Bounded(packed or gzip.GzipFile(fileobj=stream), MAX_UNPACKED)]
         return cast(BinaryIO, self._opened[0])
 
+    def text(self) -> BinaryIO:
+        """The unpacked bytes, those of a text as UTF-8 without zeros, in whatever encodings it is. Raises OSError."""
+        if is_binary(self.head):
+            return self.open()
+        self._texts[:] = [PlainText(self.open(), self.head)]
+        return cast(BinaryIO, self._texts[0])
+
+    @cached_property
+    def text_head(self) -> bytes:
+        """The first bytes of `text`. Raises OSError."""
+        if b"\0" not in self.head:
+            return self.head
+        with self.text() as stream:
+            return stream.read(HEAD_BYTES)
+
     @property
     def remark(self) -> str:
         """What a person should know of how it was read last."""
         cut = any(bounded.cut for bounded in self._opened)
         packed = [f"only the first {MAX_UNPACKED:,} bytes of what was packed were read"] if cut else [
             f"{b.damaged}: what came before was read" for b in self._opened if b.damaged]  # fmt: skip
-        return "; ".join((*packed, *self._cut))
+        return "; ".join((*packed, *(t.remark for t in self._texts if t.remark), *self._cut))
 
     @property
     def damaged(self) -> str:
@@ -120,12 +139,13 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first unpacked bytes. Raises OSError."""
-        if not self.zipped:
+        """The first unpacked bytes, where they are zeros alone those behind them. Raises OSError."""
+        if not self.zipped and self.stored_head != _ZEROS:
             return self.stored_head
         with self.open() as stream:
             try:
                 head = stream.read(HEAD_BYTES)
+                head = first_behind_zeros(stream, HEAD_BYTES) or head if head == _ZEROS else head
                 if not head and self.damaged:
                     raise OSError(self.damaged)
                 return head

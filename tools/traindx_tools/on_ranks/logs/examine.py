@@ -149,7 +149,7 @@ def _numbers_itself(source: Source, count: int) -> bool:
     if number is None or _OF_A_JOB.search(name) is None:
         return False
     try:
-        top = b"\n".join(_first(source.head)[:TOP])
+        top = b"\n".join(_first(source.text_head)[:TOP])
     except OSError:
         return False
     told = {(int(m[1]), int(m[2])) for m in _OF_SO_MANY.finditer(top)}
@@ -158,7 +158,7 @@ def _numbers_itself(source: Source, count: int) -> bool:
 
 def _says_rank(source: Source) -> bool:
     try:
-        head = source.head
+        head = source.text_head
         return (not is_binary(head) and (_SAYS_RANK.search(head) is not None or bool(form_of(_first(head)).name))) or (
             told_by_recorder(source) is not None)
     except OSError:
@@ -172,7 +172,7 @@ def _first(head: bytes) -> list[bytes]:
 def _several(source: Source) -> bool:
     """Whether the first lines of one file are of at least two ranks."""
     try:
-        lines = _first(source.head)
+        lines = _first(source.text_head)
     except OSError:
         return False
     form = form_of(lines)
