@@ -19,11 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.errors import MissingExtra, UnreadableInput
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs import zstandard
-from traindx_tools.on_logs.folder_shares import first_of_folders
+from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.folder_shares import SPREAD, spread_of_names
 from traindx_tools.on_logs.nothing_there import nothing_there
+from traindx_tools.on_logs.plain_text import PlainText, first_behind_zeros
 from traindx_tools.on_logs.unpacked import Bounded
+from traindx_tools.on_logs.urls import resolve_url
 
 if TYPE_CHECKING:
     from traindx_tools.on_logs.readers.line_forms import LineForm
@@ -31,9 +34,9 @@ if TYPE_CHECKING:
 HEAD_BYTES = 64 * 1024
 """What is looked at to tell a format."""
 MAX_FILES = 2_000
-"""Files looked at in one folder, the first ones of each folder below it; the rest is said to be left out."""
-WALKED = 20
-"""Times as many names that are listed, so that each folder has its share."""
+"""Files looked at in one folder, of every kind of name some; the rest is said to be left out."""
+MAX_LISTED = 500_000
+"""Names that are listed of one folder and those below it."""
 MAX_MATCHES = 10 * MAX_FILES
 """Files and folders that a pattern may match."""
 MAX_MADE = 16 * 2**20
@@ -42,6 +45,7 @@ MAX_UNPACKED = 512 * 2**20
 """Bytes read of one packed stream: a bomb ends here."""
 MAX_STDIN = 2 * 2**30
 """Bytes read from standard input."""
+_ZEROS = bytes(HEAD_BYTES)
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv", "site-packages", "checkpoints_orbax"})
 STDIN = "-"
 
@@ -65,6 +69,7 @@ class Source:
     """Which of these a line had when it was read."""
     _opened: list[Bounded] = field(default_factory=list, repr=False, compare=False)
     _cut: list[str] = field(default_factory=list, repr=False, compare=False)
+    _texts: list[PlainText] = field(default_factory=list, repr=False, compare=False)
 
     def raw(self) -> BinaryIO:
         """The bytes as they are stored. Raises OSError."""
@@ -83,13 +88,28 @@ class Source:
         self._opened[:] = [Bounded(packed or gzip.GzipFile(fileobj=stream), MAX_UNPACKED)]
         return cast(BinaryIO, self._opened[0])
 
+    def text(self) -> BinaryIO:
+        """The unpacked bytes, those of a text as UTF-8 without zeros, in whatever encodings it is. Raises OSError."""
+        if is_binary(self.head):
+            return self.open()
+        self._texts[:] = [PlainText(self.open(), self.head)]
+        return cast(BinaryIO, self._texts[0])
+
+    @cached_property
+    def text_head(self) -> bytes:
+        """The first bytes of `text`. Raises OSError."""
+        if b"\0" not in self.head:
+            return self.head
+        with self.text() as stream:
+            return stream.read(HEAD_BYTES)
+
     @property
     def remark(self) -> str:
         """What a person should know of how it was read last."""
         cut = any(bounded.cut for bounded in self._opened)
         packed = [f"only the first {MAX_UNPACKED:,} bytes of what was packed were read"] if cut else [
             f"{b.damaged}: what came before was read" for b in self._opened if b.damaged]  # fmt: skip
-        return "; ".join((*packed, *self._cut))
+        return "; ".join((*packed, *(t.remark for t in self._texts if t.remark), *self._cut))
 
     @property
     def damaged(self) -> str:
@@ -120,12 +140,13 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first unpacked bytes. Raises OSError."""
-        if not self.zipped:
+        """The first unpacked bytes, where they are zeros alone those behind them. Raises OSError."""
+        if not self.zipped and self.stored_head != _ZEROS:
             return self.stored_head
         with self.open() as stream:
             try:
                 head = stream.read(HEAD_BYTES)
+                head = first_behind_zeros(stream, HEAD_BYTES) or head if head == _ZEROS else head
                 if not head and self.damaged:
                     raise OSError(self.damaged)
                 return head
@@ -221,13 +242,13 @@ def discover(paths: Sequence[str | Path], *, stdin: bytes | None = None, most: i
 
 
 def first_files(found: Discovery, most: int = MAX_FILES) -> Discovery:
-    """What was found, of more than `most` files the first ones of each folder, and a word about the rest."""
+    """What was found, of more than `most` files some of every kind of name, and a word about the rest."""
     if len(found.sources) <= most:
         return found
-    kept = first_of_folders([s.name for s in found.sources], most)
+    kept = spread_of_names([s.name for s in found.sources], most)
     first_left = next((i for i, k in enumerate(kept) if i != k), most)
     rest = Artifact(str(Path(found.sources[first_left].name).parent), "folder",
-                    note=f"only the first {most:,} of {len(found.sources):,} files were looked at")
+                    note=f"only {len(kept):,} of {len(found.sources):,} files were looked at: {SPREAD}")
     return Discovery([found.sources[i] for i in kept], [*found.left_out, rest])
 
 
@@ -300,10 +321,11 @@ def _add_file(path: str, found: Discovery, *, named: bool = False) -> None:
 def _discover_folder(folder: str, found: Discovery, most: int, *, may_be_empty: bool = False) -> None:
     before = len(found.sources) + len(found.left_out)
     root = os.path.realpath(folder)
-    paths = list(itertools.islice(_walk(folder, root, found), WALKED * most))
-    if len(paths) > most:
-        paths = [paths[i] for i in first_of_folders(paths, most)]
-        said = f"only its first {most:,} files were looked at; name a pattern for the others"
+    paths = list(itertools.islice(_walk(folder, root, found), MAX_LISTED))
+    if (count := len(paths)) > most:
+        paths = [paths[i] for i in spread_of_names(paths, most)]
+        of = f"{count:,}" if count < MAX_LISTED else f"more than {count:,}"
+        said = f"only {len(paths):,} of its {of} files were looked at: {SPREAD}; name a pattern for the others"
         found.left_out.append(Artifact(folder, "folder", note=said))
     for path in paths:
         _add_file(path, found)
@@ -346,36 +368,10 @@ def _left_as_link(path: str, root: str, found: Discovery) -> None:
 
 
 def _discover_url(url: str, found: Discovery, most: int) -> None:
-    filesystem, names = _resolve_url(url)
+    filesystem, names = resolve_url(url)
     if not names:
         raise UnreadableInput(f"Nothing was found at {url!r}. Check the address and that you may read it.")
     found.sources.extend(Source(name, filesystem=filesystem) for name in names[:most])
-
-
-def _resolve_url(url: str) -> tuple[Any, list[str]]:
-    try:
-        import fsspec
-    except ImportError as missing:
-        raise MissingExtra("Reading a URL", "fsspec", "all") from missing
-    protocol = url.split("://", 1)[0]
-    try:
-        filesystem, path = fsspec.core.url_to_fs(url)
-        names = _url_names(filesystem, path)
-    except ImportError as missing:
-        raise UnreadableInput(f"Reading {protocol}:// needs a package that is not installed: {missing}") from missing
-    except ValueError as unknown:
-        raise UnreadableInput(f"{url!r} is no URL that fsspec knows: {unknown}") from unknown
-    except Exception as failed:
-        raise UnreadableInput(f"{url!r} could not be reached: {type(failed).__name__}: {failed}") from failed
-    return filesystem, names
-
-
-def _url_names(filesystem: Any, path: str) -> list[str]:
-    if glob.has_magic(path):
-        return sorted(filesystem.unstrip_protocol(p) for p in filesystem.glob(path))
-    if filesystem.isdir(path):
-        return sorted(filesystem.unstrip_protocol(p) for p in filesystem.find(path, maxdepth=4))
-    return [filesystem.unstrip_protocol(path)] if filesystem.exists(path) else []
 
 
 def names(sources: Iterable[Source]) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import encoding_of, is_binary
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.reading import Reading, joined, read_parts, read_source
 from traindx_tools.on_logs.restarts import Segment, segments
@@ -115,7 +115,7 @@ def _cut(source: Source, part: Run) -> tuple[Segment, ...]:
     if not part.series or (part.artifacts and part.artifacts[0].format in WHOLE):
         return (Segment(1, None),)
     with suppress(OSError):
-        if not is_binary(source.head) and encoding_of(source.head) == "utf-8-sig" and source.size <= MOST_BYTES:
+        if not is_binary(source.head) and source.size <= MOST_BYTES:
             return segments(part, lambda: lines_of(source), source.sections)
     return (Segment(1, None),)
 
@@ -141,7 +141,7 @@ def _is_of_a_run(part: Run) -> bool:
 
 def _piece(source: Source, segment: Segment) -> tuple[Source, Run]:
     """The lines of one run as a source of its own, and what they tell, with the lines of the whole file."""
-    with source.open() as stream:
+    with source.text() as stream:
         lines = stream.read(MOST_BYTES).split(b"\n")
     body, shift = lines[segment.start - 1 : segment.end], segment.start - 1
     if segment.start > 1 and _is_header(lines[0], lines[1:2], body):

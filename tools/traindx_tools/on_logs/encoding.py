@@ -4,34 +4,89 @@ from __future__ import annotations
 
 import re
 
-_MARKS = ((b"\xff\xfe\x00\x00", "utf-32"), (b"\x00\x00\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"),
-          (b"\xfe\xff", "utf-16"))
+_MARKS = ((b"\xff\xfe\x00\x00", "utf-32-le"), (b"\x00\x00\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"),
+          (b"\xfe\xff", "utf-16-be"))
 """Byte order marks, the longer ones first."""
-_PRINTABLE = frozenset(b"\t\n\r\x1b") | frozenset(range(32, 127))
+WIDTHS = {"utf-32-le": 4, "utf-32-be": 4, "utf-16-le": 2, "utf-16-be": 2}
+"""Encodings whose letters have more than a byte each, and how many."""
+WINDOW = 4096
+"""Bytes by which an encoding is known."""
+_CONTROL = bytes((*range(7), *range(14, 27), 28, 29, 30, 31))
+_FEWEST = 5
+"""Letters from which on an encoding can be told."""
+_BESIDE = frozenset("\t\n\r\x1b\x08\ufeff")
+"""What is not printed and stands in logs."""
+
+
+def marked(data: bytes) -> str | None:
+    """The encoding that a byte order mark at the beginning tells."""
+    return next((name for mark, name in _MARKS if data.startswith(mark)), None)
+
+
+def wide_encoding(data: bytes) -> str | None:
+    """UTF-16 or UTF-32 where these bytes begin with a text in it, by its mark or by what they read like in it.
+
+    Of each such text some letters have zeros in them: those of blanks, digits and ends of lines.
+    """
+    window = data[:WINDOW]
+    if b"\0" not in window:
+        return None
+    told = marked(window)
+    if told is None and _is_plain(window[:window.find(b"\n") + 1]):
+        return None
+    for name, width in WIDTHS.items():
+        text = window[: len(window) - len(window) % width].decode(name, "replace")
+        if (told in (None, name)) and _reads_well(text, cut=len(data) > WINDOW):
+            return name
+    return told if len(window) < 2 * _FEWEST else None
+
+
+def _is_plain(line: bytes) -> bool:
+    """Whether a line with its end is one in UTF-8."""
+    try:
+        return bool(line) and line.translate(None, b"\0" + _CONTROL) == line and bool(line.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _reads_well(text: str, *, cut: bool) -> bool:
+    """Whether the first lines of a text are letters of one script with blanks or digits between them.
+
+    Numbers of two or four bytes that happen to be printable have no ends of lines, or no words.
+    """
+    end = text.find("\n", _FEWEST) + 1
+    first = text[:end] if end else text.rstrip("\ufffd") if cut else text
+    if len(first) < _FEWEST or "\0" in first:
+        return False
+    odd = sum(not (c.isprintable() or c in _BESIDE) or c == "\ufffd" for c in first)
+    ascii_letters = sum(c < "\x80" for c in first)
+    others = [ord(c) >> 8 for c in first if c >= "\x80"]
+    one_script = len(others) - max(map(others.count, set(others)), default=0) <= 0.15 * len(others)
+    words = end > 0 or sum(c.isalnum() or c == " " for c in first) >= 0.8 * len(first)
+    return words and odd <= 0.02 * len(first) and ascii_letters >= (0.1 if one_script else 0.25) * len(first)
 
 
 def encoding_of(head: bytes) -> str:
-    """UTF-16 or UTF-32 where a mark or the zeros between the letters say so (a redirect in PowerShell), else UTF-8."""
-    marked = next((name for mark, name in _MARKS if head.startswith(mark)), None)
-    if marked is not None or len(head) < 16:
-        return marked or "utf-8-sig"
-    first, second = head[0:4096:2], head[1:4096:2]
-    for letters, zeros, name in ((first, second, "utf-16-le"), (second, first, "utf-16-be")):
-        if zeros.count(0) > 0.9 * len(zeros) and sum(b in _PRINTABLE for b in letters) > 0.95 * len(letters):
-            return name
-    return "utf-8-sig"
+    """UTF-16 or UTF-32 where a mark or the text says so (a redirect in PowerShell), else UTF-8."""
+    return marked(head) or wide_encoding(head) or "utf-8-sig"
 
 
-_CONTROL = bytes((*range(7), *range(14, 27), 28, 29, 30, 31))
-_ZEROS = bytes(64)
-_HOLE = re.compile(rb"\x00{64,}")
+HOLE = re.compile(rb"\x00{64,}")
 """A log that was cut while its writer went on, or that a power cut left half-written, holds a long run of zeros."""
+_LETTERS_PER_ZERO = 8
+"""Letters that a text has for each zero in it: a stray one in each line, where numbers have some in each."""
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether bytes are no text in UTF-8, Latin-1, UTF-16 or UTF-32."""
-    if encoding_of(head) != "utf-8-sig":
-        return False
-    head = _HOLE.sub(b"", head) if _ZEROS in head else head
+    """Whether bytes are no text in UTF-8, Latin-1, UTF-16 or UTF-32, alone or one after the other.
+
+    Zeros are left out before: holes, and single ones as far as what stays is lines of text.
+    """
+    zeros = 0
+    if b"\0" in head or marked(head):
+        from traindx_tools.on_logs.plain_text import as_text
+
+        head, zeros = as_text(head)
     control = len(head) - len(head.translate(None, _CONTROL))
-    return control > max(2, len(head) // 50)
+    strange = zeros > 2 and (_LETTERS_PER_ZERO * zeros > len(head) or b"\n" not in head)
+    return strange or control > max(2, len(head) // 50)

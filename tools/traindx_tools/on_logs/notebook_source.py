@@ -25,7 +25,7 @@ def of_outputs(source: Source) -> Source:
     if not source.name.lower().endswith(SUFFIX) or source.data is not None:
         return source
     with suppress(OSError):  # what cannot be read is told when it is read as a file
-        with source.open() as stream:
+        with source.text() as stream:
             raw = stream.read(MOST_BYTES + 1)
         outputs = outputs_of_notebook(raw.decode("utf-8-sig", errors="replace")) if len(raw) <= MOST_BYTES else None
         if outputs is not None:
@@ -35,7 +35,7 @@ def of_outputs(source: Source) -> Source:
 
 def why_unreadable(source: Source) -> str:
     """In words why a notebook is none; "" where it is one, or is too large to be looked at. Raises OSError."""
-    with source.open() as stream:
+    with source.text() as stream:
         raw = stream.read(MOST_BYTES + 1)
     if not raw.strip():
         return "an empty file" if not raw else "only blanks"

@@ -179,7 +179,7 @@ def _code_texts(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:
 
 def _texts(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:
     for source in sources:
-        with suppress(OSError), source.open() as stream:  # what cannot be read explains nothing
+        with suppress(OSError), source.text() as stream:  # what cannot be read explains nothing
             yield source.name, stream.read(MAX_CONFIG).decode("utf-8-sig", errors="replace")
 
 
@@ -313,7 +313,7 @@ def _read_config(source: Source, form: str) -> Run:
 
 
 def _config_of(source: Source) -> dict[str, Any]:
-    with source.open() as stream:
+    with source.text() as stream:
         data = stream.read(MAX_CONFIG + 1)
     if len(data) > MAX_CONFIG:
         raise UnreadableInput(f"larger than {MAX_CONFIG // 2**20} MiB, too large for a configuration")

@@ -47,15 +47,15 @@ class RenamedSource(Source):
     names: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def head(self) -> bytes:
+    def text_head(self) -> bytes:
         """The first bytes, with the names replaced. Raises OSError."""
-        first = super().head
-        return first if is_binary(first) else self._replaced(first)
+        first = super().text_head
+        return first if is_binary(self.head) else self._replaced(first)
 
-    def open(self) -> BinaryIO:
+    def text(self) -> BinaryIO:
         """The bytes, with the names replaced. Raises OSError."""
-        stream = super().open()
-        return stream if is_binary(super().head) else cast(BinaryIO, _Replaced(stream, self))
+        stream = super().text()
+        return stream if is_binary(self.head) else cast(BinaryIO, _Replaced(stream, self))
 
     @cached_property
     def _pattern(self) -> re.Pattern[bytes]:
@@ -126,7 +126,7 @@ class LabelledSource(RenamedSource):
 
 def rows_of(source: Source, count: int) -> int:
     """How many lines at the head of a source are so many numbers and nothing else. Raises OSError."""
-    return sum(len(_PARTS.findall(row.group())) == count for row in _BARE.finditer(source.head))
+    return sum(len(_PARTS.findall(row.group())) == count for row in _BARE.finditer(source.text_head))
 
 
 def renamed_series(run: Run, names: Mapping[str, str]) -> Run:

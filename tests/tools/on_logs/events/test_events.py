@@ -203,7 +203,10 @@ def test_broken_input_is_counted_and_no_error(tmp_path: Path) -> None:
     assert found is not None
     assert found.unread >= 1
     assert found.lines >= 4
-    assert collect(Source("x", data="utf-16 text of some length".encode("utf-16"))) is None
+    wide = collect(Source("x", data="utf-16 text of some length\n".encode("utf-16")))
+    assert wide is not None
+    assert wide.header == "utf-16 text of some length"
+    assert collect(Source("x", data=bytes(range(256)) * 9)) is None
 
 
 def test_a_run_cut_from_a_file_keeps_the_files_lines(tmp_path: Path) -> None:

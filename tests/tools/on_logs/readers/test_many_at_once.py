@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.plain_text import as_text
 from traindx_tools.on_logs.readers import (
     arrow_cells,
     arrow_rows,
@@ -189,7 +190,8 @@ def test_blocks_hold_the_lines_of_a_text(parts: list[bytes], chunk: int) -> None
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(block_source, "CHUNK", chunk * 1_000)
         line_blocks.each_block(Source("a", data=data), block, lambda number, text: seen.append((number, text)))
-    assert seen == list(read_lines(io.BytesIO(data), "utf-8-sig"))
+    text = data if is_binary(data) else as_text(data)[0]
+    assert seen == list(read_lines(io.BytesIO(text), "utf-8-sig"))
 
 
 def _with(module: object, name: str, value: object, read: Callable[[], Run]) -> Run:

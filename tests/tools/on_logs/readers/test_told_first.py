@@ -66,7 +66,6 @@ def test_words_of_other_languages_are_all_found() -> None:
 @pytest.mark.parametrize("around", [b"step 1 loss 2\n" * 9, b"step\x01"])
 def test_holes_are_left_out_and_other_zeros_counted(zeros: int, around: bytes) -> None:
     head = around + bytes(zeros) + around
-    whole = re.sub(rb"\x00{64,}", b"", head)
-    control = sum(b in encoding._CONTROL for b in whole)
-    assert encoding.is_binary(head) == (
-        encoding.encoding_of(head) == "utf-8-sig" and control > max(2, len(whole) // 50))
+    left = 0 if zeros >= 64 else zeros
+    few = 8 * left <= len(head.replace(b"\0", b" ")) and (left <= 2 or b"\n" in head)
+    assert encoding.is_binary(head) == (not few or sum(b in encoding._CONTROL for b in around) > 2)

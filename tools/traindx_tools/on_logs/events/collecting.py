@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import encoding_of, is_binary
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.events.shapes import LONGEST, Mask, Templates
 from traindx_tools.on_logs.readers.line_blocks import Block
 from traindx_tools.on_logs.readers.lines import ESCAPE
@@ -156,7 +156,7 @@ def places_of(chosen: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 def _whole_lines(source: Source) -> Iterator[bytes]:
     rest = b""
-    with source.open() as stream:
+    with source.text() as stream:
         while data := stream.read(CHUNK):
             data = rest + data
             at = data.rfind(b"\n")
@@ -171,8 +171,8 @@ def _whole_lines(source: Source) -> Iterator[bytes]:
 
 
 def collect(source: Source) -> EventLog | None:
-    """The events of a text; None where it is none in UTF-8 or Latin-1. Raises OSError."""
-    if encoding_of(source.head) != "utf-8-sig" or is_binary(source.head):
+    """The events of a text; None where it is none. Raises OSError."""
+    if is_binary(source.head):
         return None
     log = EventLog(source.name)
     for data in _whole_lines(source):

@@ -77,7 +77,7 @@ def lines_beside(run: Run, sources: Sequence[Source], series: Series, at: int) -
 def texts_of(source: Source, lines: NDArray[np.int64]) -> dict[int, str]:
     """The lines of these numbers as they are shown, with the level in front."""
     wanted, found = set(lines.tolist()), {}
-    with suppress(OSError), source.open() as stream:
+    with suppress(OSError), source.text() as stream:
         for number, line in enumerate(stream, 1):
             if number in wanted:
                 found[number] = _shown(line)

@@ -15,6 +15,7 @@ from typing import BinaryIO, TypeVar
 
 import numpy as np
 
+from traindx_tools.on_logs.plain_text import PlainText
 from traindx_tools.on_logs.readers.lines import MAX_LINE
 
 CHUNK = 1 << 20
@@ -35,17 +36,20 @@ def chunks(stream: BinaryIO, times: int = 1, longest: int = MAX_LINE) -> Iterato
 
     After each the stream stands behind it. Raises OSError.
     """
-    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO) and hasattr(os, "pread"):
-        yield from _of_file(stream, stream.raw.fileno(), times * CHUNK, longest)
+    file = stream.stored if isinstance(stream, PlainText) else stream
+    if isinstance(file, io.BufferedReader) and isinstance(file.raw, io.FileIO) and hasattr(os, "pread"):
+        yield from _of_file(file, file.raw.fileno(), times * CHUNK, longest)
     while data := stream.read(times * CHUNK):
         yield _to_line_end(data, stream, longest)
 
 
 def _of_file(stream: BinaryIO, file: int, size: int, longest: int) -> Iterator[bytes]:
-    """Chunks that are read once and not put together, as long as lines are short and the file has some."""
+    """Chunks that are read once and not put together, as long as lines are short, the file has some and no zeros."""
     at = stream.tell()
     while (end := os.pread(file, _PEEK, at + size).find(b"\n")) >= 0:
         data = os.pread(file, size + end + 1, at)
+        if b"\0" in data:
+            return
         stream.seek(at + len(data))
         if not data.endswith(b"\n"):  # a file that is written anew meanwhile
             data = _to_line_end(data, stream, longest)

@@ -26,6 +26,6 @@ def _numbered(source: Source) -> list[tuple[int, str]]:
     """The first lines of a text that hold a number."""
     with suppress(OSError):
         if not is_binary(source.head):
-            lines = ESCAPE.sub("", source.head.decode("utf-8", "replace")).splitlines()
+            lines = ESCAPE.sub("", source.text_head.decode("utf-8", "replace")).splitlines()
             return [(i, t) for i, t in enumerate(lines, 1) if any(c.isdigit() for c in t)][:SHOWN]
     return []

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import encoding_of, is_binary
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers import columns, rows_of_data, text_log
 from traindx_tools.on_logs.readers.epoch_rows import told_by_epoch
 from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse
@@ -173,8 +173,8 @@ def _affordable(text: str) -> str:
 
 def load(source: Source) -> Any:
     """The document of a source; of a damaged one the list of objects that can be saved. Raises OSError."""
-    with source.open() as stream:
-        text = stream.read(MAX_DOCUMENT).decode(encoding_of(source.head), errors="replace")
+    with source.text() as stream:
+        text = stream.read(MAX_DOCUMENT).decode("utf-8-sig", errors="replace")
         longer = bool(stream.read(1))
     affordable = _affordable(text)
     if longer or len(affordable) < len(text):

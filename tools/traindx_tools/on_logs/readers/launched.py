@@ -62,7 +62,7 @@ def launched(source: Source) -> Launched:
     """What the first lines of a source say of its launcher. Raises OSError."""
     if is_binary(source.head):
         return Launched()
-    lines = ESCAPE.sub("", source.head.decode("utf-8", "replace")).encode("utf-8", "replace").splitlines()[:_LINES]
+    lines = ESCAPE.sub("", source.text_head.decode("utf-8", "replace")).encode("utf-8", "replace").splitlines()[:_LINES]
     form = form_of(lines)
     if form.name == "srun" and not any(_counts(line[form.outer_end(line):]) for line in lines):
         return Launched()  # "0: loss 0.7", "1: loss 0.6", and anew for the next fold: it is the number that counts

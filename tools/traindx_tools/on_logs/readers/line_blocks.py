@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.on_logs import progress
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import encoding_of
+from traindx_tools.on_logs.plain_text import PlainText
 from traindx_tools.on_logs.readers.block_source import chunks, worked_ahead
 from traindx_tools.on_logs.readers.lines import MAX_LINE, LineStats, read_lines
 from traindx_tools.on_logs.readers.recorder import Recorder
@@ -31,7 +31,7 @@ FEW = 300
 """Lines that are grouped one by one."""
 _TURNS = 3
 """Shapes of one length that are told apart by comparing; more are told apart by a hash."""
-_NOT_PLAIN = (b"\r", b"\x08", b"\x1b", b"\0")
+_NOT_PLAIN = (b"\r", b"\x08", b"\x1b")
 
 P = ParamSpec("P")
 Group = tuple[bytes, Ints]
@@ -271,26 +271,27 @@ def each_block(source: Source, block: Callable[[Block], None], line: Callable[[i
     """
     stats = stats or LineStats()
     size = source.size if recorder is not None and not source.zipped else 0
-    if recorder is not None and size:
-        block = _counting(block, recorder, size, source.name)
     if beside is not None:
         block, line = _both(block, beside.block), _both(line, beside.line)
-    with source.open() as stream:
-        encoding = encoding_of(source.head)
-        number, rest = (_blocks(stream, block, line, ahead, times, longest) if encoding == "utf-8-sig" else (1, b""))
-        if encoding != "utf-8-sig" or rest:
+    with source.text() as stream:
+        if recorder is not None and size:
+            block = _counting(block, recorder, size, source.name, stream)
+        number, rest = _blocks(stream, block, line, ahead, times, longest)
+        if rest:
             behind = cast(BinaryIO, _Behind(rest, stream))
-            for at, text in read_lines(behind, "utf-8" if number > 1 else encoding, stats):
+            for at, text in read_lines(behind, "utf-8", stats):
                 line(at + number - 1, text)
 
 
-def _counting(block: Callable[[Block], None], recorder: Recorder, size: int, name: str) -> Callable[[Block], None]:
+def _counting(block: Callable[[Block], None], recorder: Recorder, size: int, name: str,
+              stream: BinaryIO) -> Callable[[Block], None]:
     read = 0
 
     def each(lines: Block) -> None:
         nonlocal read
         read += len(lines.data)
-        recorder.share = min(1.0, read / size)
+        as_stored = not (isinstance(stream, PlainText) and stream.changed)
+        recorder.share = min(1.0, read / size) if as_stored else 0.0
         progress.tell(name, read, size)
         block(lines)
 

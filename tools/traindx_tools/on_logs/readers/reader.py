@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import encoding_of
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers.lines import MAX_LINE, WIDEST
 from traindx_tools.on_logs.run import Run
 
@@ -35,12 +35,13 @@ class Head:
 
 def head_of(source: Source) -> Head:
     """The head of a source: of a table of thousands of columns some whole lines. Raises OSError."""
-    data = source.head
+    binary = is_binary(source.head)
+    data = source.head if binary else source.text_head
     if _begins_wide_table(data):
-        with source.open() as stream:
+        with source.text() as stream:
             data = b"".join(stream.readline(WIDEST) for _ in range(WIDE_LINES))
-    text = codecs.getincrementaldecoder(encoding_of(data))(errors="replace").decode(data)
-    return Head(data, text, complete=len(data) < 60_000)
+    text = codecs.getincrementaldecoder("utf-8-sig")(errors="replace").decode(data)
+    return Head(source.head if binary else data, text, complete=len(data) < 60_000)
 
 
 def _begins_wide_table(data: bytes) -> bool:

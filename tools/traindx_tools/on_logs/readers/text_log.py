@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import encoding_of, is_binary
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers.launched import launched
 from traindx_tools.on_logs.readers.line_blocks import Beside, each_block
 from traindx_tools.on_logs.readers.line_columns import ByColumns
@@ -22,8 +22,8 @@ from traindx_tools.on_logs.run import Run
 
 def lines_of(source: Source, stats: LineStats | None = None) -> Iterator[tuple[int, str]]:
     """The lines of a source. Raises OSError."""
-    with source.open() as stream:
-        yield from read_lines(stream, encoding_of(source.head), stats)
+    with source.text() as stream:
+        yield from read_lines(stream, "utf-8-sig", stats)
 
 
 def read(source: Source, beside: Beside | None = None) -> Run:

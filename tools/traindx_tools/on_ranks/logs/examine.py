@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.artifacts import MAX_FILES, Source
 from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.launchers import form_of
 from traindx_tools.on_logs.stores import StoredRun
@@ -45,6 +45,7 @@ _SAYS_RANK = re.compile(rb"\[(?:rank|default) ?\d+\]|\b[Rr]ank[ =:]{1,2}\d+|proc
 
 _AMONG_OTHERS = re.compile(rb"\[rank ?\d+\]|\bProcessGroup(?:NCCL|Gloo)\b|/gloo/transport/|\bNCCL (?:INFO|WARN)\b")
 """What a process of a job of several says at its end."""
+_NUMBER = re.compile(r"\d+")
 _OF_A_JOB = re.compile(r"(?i)(?:^|[^a-z])(?:worker|node|host|pod|replica|gpu|trainer)[-_.]?\d")
 _OF_SO_MANY = re.compile(rb"(?<![\d./])0*(\d{1,6})(?:/| of )0*(\d{1,6})(?![\d./])")
 TOP, TAIL = 20, 64 * 2**10
@@ -103,11 +104,30 @@ def rank_logs(sources: Sequence[Source], *, asked: bool = False) -> list[Source]
     `asked`: somebody says that they are; then names that differ in a number speak enough.
     """
     texts = [s for s in sources if not isinstance(s, StoredRun) and PurePath(s.name).suffix.lower() not in _NO_LOG]
+    if len(texts) > MAX_FILES and not asked:
+        texts = _of_speaking_kinds(texts)
     if sum(rank_named(s.name) is not None for s in texts) > 1 or _numbered_alike(texts, asked=asked):
         return texts
     spread = texts[:: max(1, len(texts) // MOST_LOOKED_AT)]
     speaking = [s for s in spread if _says_rank(s)]
     return texts if any(_several(s) for s in speaking) or len(speaking) > 1 else []
+
+
+def _of_speaking_kinds(sources: Sequence[Source]) -> list[Source]:
+    """Of very many files those of kinds of names of which some say that they are a rank's: a job of thousands of ranks
+    is one kind or a few, and what its workers leave beside it are others."""
+    kinds = [some for some in _kinds(sources) if len(some) > 1]
+    largest = sorted(kinds, key=len, reverse=True)[:MOST_LOOKED_AT]
+    return [s for some in kinds if any(rank_named(one.name) is not None for one in some[:4]) or (
+        any(some is one for one in largest) and _numbered_alike(some)) for s in some]
+
+
+def _kinds(sources: Sequence[Source]) -> list[list[Source]]:
+    """Files whose names, with their folder's, differ in numbers only."""
+    groups: dict[str, list[Source]] = {}
+    for s in sources:
+        groups.setdefault(_NUMBER.sub("#", "/".join(PurePath(s.name).parts[-2:])), []).append(s)
+    return list(groups.values())
 
 
 def _numbered_alike(sources: Sequence[Source], *, asked: bool = False) -> bool:
@@ -116,11 +136,7 @@ def _numbered_alike(sources: Sequence[Source], *, asked: bool = False) -> bool:
     The logs of one of them, its end too, or the number of the name over the number of files in its first lines
     (`worker-0013.log`: "[13/64]").
     """
-    groups: dict[str, list[Source]] = {}
-    for s in sources:
-        path = PurePath(s.name)
-        groups.setdefault(re.sub(r"\d+", "#", "/".join(path.parts[-2:])), []).append(s)
-    several = max(groups.values(), key=len, default=[])
+    several = max(_kinds(sources), key=len, default=[])
     if len(several) < 2:
         return False
     some = several[:4]
@@ -149,7 +165,7 @@ def _numbers_itself(source: Source, count: int) -> bool:
     if number is None or _OF_A_JOB.search(name) is None:
         return False
     try:
-        top = b"\n".join(_first(source.head)[:TOP])
+        top = b"\n".join(_first(source.text_head)[:TOP])
     except OSError:
         return False
     told = {(int(m[1]), int(m[2])) for m in _OF_SO_MANY.finditer(top)}
@@ -158,7 +174,7 @@ def _numbers_itself(source: Source, count: int) -> bool:
 
 def _says_rank(source: Source) -> bool:
     try:
-        head = source.head
+        head = source.text_head
         return (not is_binary(head) and (_SAYS_RANK.search(head) is not None or bool(form_of(_first(head)).name))) or (
             told_by_recorder(source) is not None)
     except OSError:
@@ -172,7 +188,7 @@ def _first(head: bytes) -> list[bytes]:
 def _several(source: Source) -> bool:
     """Whether the first lines of one file are of at least two ranks."""
     try:
-        lines = _first(source.head)
+        lines = _first(source.text_head)
     except OSError:
         return False
     form = form_of(lines)

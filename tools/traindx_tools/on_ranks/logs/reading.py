@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import encoding_of, is_binary
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.launchers import NOBODY, Whose, form_of
 from traindx_tools.on_ranks.logs import words
 from traindx_tools.on_ranks.logs.claims import ClaimReader, running_in
@@ -57,8 +57,6 @@ def read_file(source: Source) -> FileTold:
             return told
         if is_binary(source.head):
             told.note = "binary data, no log"
-        elif encoding_of(source.head) != "utf-8-sig":
-            told.note = f"not read with the other ranks: {encoding_of(source.head)}, UTF-8 was expected"
         else:
             _Reader(source, told).read()
             told.note = source.remark
@@ -72,7 +70,7 @@ def read_file(source: Source) -> FileTold:
 def blocks(source: Source, told: FileTold) -> Iterator[list[bytes]]:
     """The lines, a block at a time; of a line without end the first 64 KiB."""
     rest = b""
-    with source.open() as stream:
+    with source.text() as stream:
         while data := stream.read(BLOCK):
             told.bytes += len(data)
             *lines, rest = (rest + data).split(b"\n")
@@ -92,7 +90,7 @@ def _shapes(form: str) -> dict[bytes, Plan]:
 class _Reader:
     def __init__(self, source: Source, told: FileTold) -> None:
         self._source, self._told = source, told
-        self._form = form_of(source.head.split(b"\n")[:FIRST_LINES])
+        self._form = form_of(source.text_head.split(b"\n")[:FIRST_LINES])
         told.form = self._form.name
         self._streams: dict[Key, _Process] = {}
         self._plans = _shapes(self._form.name)
