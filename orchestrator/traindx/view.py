@@ -37,8 +37,7 @@ BESIDE = "seen as well: a fault of its own beside the first, not instead of it"
 APART = "no rival of the first: it would be a fault beside it, and its share is counted by itself"
 """Said of a hypothesis whose confidence does not go off the first one's."""
 TIE = 1.32
-"""Times the odds of another hypothesis below which the two are told as equal: a check's weight rests on about twenty
-judgements (`catalog/precision.py`), and where a fifth of them are right, one more moves it by 0.28 in log-odds."""
+"""Times the odds of another hypothesis up to which both are equal: one more judgement moves a weight by that."""
 
 EXPERIMENTS = ("X101", "X102", "X103", "X104")
 
@@ -238,11 +237,9 @@ class View:
 
     @property
     def no_order(self) -> str:
-        """That nothing stands out, in words; "" where something does. As many as are ever shown are some of more."""
-        if not self.tied:
-            return ""
-        more = f"at least {MOST_SHOWN}" if len(self.tied) >= MOST_SHOWN else str(len(self.tied))
-        return f"nothing stands out: {more} causes are about as likely as each other, the usual ones first"
+        """That nothing stands out, in words; "" where something does."""
+        return (f"nothing stands out: {'at least ' * (len(self.tied) >= MOST_SHOWN)}{len(self.tied)} causes are about "
+                "as likely as each other, the usual ones first") if self.tied else ""
 
     @cached_property
     def tied(self) -> Sequence[Mapping[str, Any]]:
