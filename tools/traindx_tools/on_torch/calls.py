@@ -24,6 +24,8 @@ from traindx_tools.on_torch.patches import Function, Patches
 from traindx_tools.on_variables.narrowed import is_converted
 from traindx_tools.on_variables.roots import users_line
 
+_REGISTERED: list[Function] = []
+"""Kept for good: the table of torch knows functions by their identity, which another object may get after them."""
 Told = Callable[[tuple[Any, ...], dict[str, Any], Any], None]
 
 
@@ -120,6 +122,7 @@ class Calls:
 
         with contextlib.suppress(Exception):  # what is scripted finds the operator by the function's identity
             torch.jit._builtins._register_builtin(convert, operator)
+            _REGISTERED.append(convert)
         return convert
 
     def _module_loaded(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
