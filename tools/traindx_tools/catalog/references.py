@@ -107,8 +107,7 @@ def _head(title: str, read_when: str) -> str:
 def index_document(catalog: Mapping[str, FailureMode]) -> str:
     """The ids of all failure modes by symptom, with the page that names each."""
     parts = [_head("Failure modes by symptom", "you have a symptom and need the list of candidate causes"),
-             "Form three to five hypotheses from the list of a symptom; `explain ID` prints a page. "
-             "Causes come before what is only seen.\n"]
+             "Form three to five hypotheses; `explain ID` prints a page.\n"]
     for symptom in sorted({s for m in catalog.values() for s in m.symptoms}):
         parts.append(f"\n## {symptom}\n\n")
         among = sorted((m for m in catalog.values() if symptom in m.symptoms), key=lambda m: (m.effect, m.id))

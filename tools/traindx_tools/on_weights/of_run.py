@@ -24,8 +24,10 @@ from traindx_tools.on_weights.movement import movement
 from traindx_tools.on_weights.rules.w101_nonfinite import RULE as NONFINITE_RULE
 from traindx_tools.on_weights.rules.w101_nonfinite import as_result
 from traindx_tools.on_weights.rules.w116_damaged import damaged
+from traindx_tools.on_weights.rules.w132_merged_times import RULE as PROJECTED
 from traindx_tools.on_weights.rules.w140_counts_apart import RULE as W140
 from traindx_tools.on_weights.rules.w142_schedule_ahead import RULE as W142
+from traindx_tools.on_weights.rules.w175_merged_otherwise import RULE as MERGED
 from traindx_tools.on_weights.tensor import Damaged
 
 if TYPE_CHECKING:
@@ -124,6 +126,8 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     findings += between_files(held, code, list(dict.fromkeys([*every, *files, *map(str, texts)])), until)
     for folder in _states(own):
         findings += _of_state(folder, until)
+    exact = {f.where.file for f in findings if f.rule == MERGED.id}  # with the base the projection is told exactly
+    findings = [f for f in findings if f.rule != PROJECTED.id or f.where.file not in exact]
     known = {os.path.realpath(f) for f in own}
     more = tuple(f for f in read if os.path.realpath(f) not in known)
     return OfRun(tuple(findings), tuple(read), more, tuple(notes))

@@ -115,9 +115,9 @@ def _rows(group: Sequence[Shard], name: str) -> _Rows:
         for axis in range(1, x.ndim):
             if x.shape[axis] > most:
                 edges = np.linspace(0, x.shape[axis], most + 1).astype(np.int64)
-                shape = [1] * x.ndim
-                shape[axis] = most
-                x = np.add.reduceat(x, edges[:-1], axis=axis) / np.diff(edges).reshape(shape)
+                along = [1] * x.ndim
+                along[axis] = most
+                x = np.add.reduceat(x, edges[:-1], axis=axis) / np.diff(edges).reshape(along)
         made.append(x)
     every: Array = np.concatenate(made)
     axes = tuple(range(1, every.ndim))

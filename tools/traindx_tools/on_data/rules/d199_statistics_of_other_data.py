@@ -71,9 +71,9 @@ def check(view: View) -> Iterator[Finding]:
         if not COLUMNS_IN_PART <= len(said.means) <= MOST or not (said.spreads > 0).all():
             continue
         laid = [(data, m, names) for data in view.sets for m, names in _laid(view, data, said)]
-        other = next(((m, f) for _, m, _ in laid if (f := stored_as(said, m)) is not None), None)
-        if other is not None:
-            yield _in_another_form(said, *other)
+        formed = next(((m, form) for _, m, _ in laid if (form := stored_as(said, m)) is not None), None)
+        if formed is not None:
+            yield _in_another_form(said, *formed)
             continue
         if any(_agree(said, m) > 1 - SHARE for _, m, _ in laid):
             yield from _in_part(view, said, laid)
