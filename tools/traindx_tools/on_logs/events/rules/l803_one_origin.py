@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.shapes import number
 from traindx_tools.on_logs.events.anomalous import AnomalySet
-from traindx_tools.on_logs.events.origins import ALIKE, APART, CONTROLS, RATES, WHOLE, Loss, loss_of
+from traindx_tools.on_logs.events.origins import ALIKE, APART, CONTROLS, WHOLE, Loss, loss_of
 from traindx_tools.on_logs.events.rules.l801_goes_along import evidence
 from traindx_tools.on_logs.events.seen import Seen
+from traindx_tools.on_logs.events.slow import RATES
 from traindx_tools.rules import Rule, Threshold
 
 LITTLE, MUCH, MOST = 0.01, 0.05, 0.3
