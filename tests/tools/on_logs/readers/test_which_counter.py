@@ -63,3 +63,25 @@ def test_each_gpu_has_a_series(tmp_path: Path) -> None:
     text = "".join(f"[GPU{r}] Epoch {i} | loss {2 / (1 + i) + r:.4f}\n" for i in range(30) for r in range(3))
     told = _read(tmp_path, "a.log", text).series
     assert [(s.rank, len(s), s.values[0]) for s in told] == [(0, 30, 2.0), (1, 30, 3.0), (2, 30, 4.0)]
+
+
+@pytest.mark.parametrize("mark", ["[{}] ", "{} | ", "INFO:{}: ", "2026-01-01 00:00:01,000 INFO [{}] "])
+def test_each_writer_has_a_series(mark: str, tmp_path: Path) -> None:
+    """A teacher and its student tell the same steps and other values."""
+    text = "".join(mark.format(who) + f"step {i} loss {2 / (1 + i) + more:.4f}\n"
+                   for i in range(40) for who, more in (("teacher", 0), ("student", 1)))
+    told = _read(tmp_path, "a.log", text).series
+    assert sorted((len(s), s.values[0]) for s in told) == [(40, 2.0), (40, 3.0)]
+    assert all((s.step == range(40)).all() for s in told)
+    assert {s.counter.rpartition(", ")[2] for s in told} & {"teacher", "student"}
+
+
+@pytest.mark.parametrize("later", [lambda i: (i, i), lambda i: (i + 40, i + 40)])
+def test_writers_that_say_the_same_or_go_on_share_one(later: Callable[[int], tuple[int, int]], tmp_path: Path) -> None:
+    """A second logger that repeats what the first said, and one that goes on where it ended."""
+    first = [f"[main] step {i} loss {_loss(i)}\n" for i in range(40)]
+    second = [f"[other] step {s} loss {_loss(n)}\n" for s, n in map(later, range(40))]
+    mixed = [line for pair in zip(first, second, strict=True) for line in pair]
+    told = _read(tmp_path, "a.log", "".join(mixed if later(0) == (0, 0) else first + second)).series
+    assert len(told) == 1
+    assert (told[0].step[1:] > told[0].step[:-1]).all()
