@@ -23,6 +23,7 @@ from traindx_tools.on_logs.readers.apart import set_apart
 from traindx_tools.on_logs.readers.forms_met import require_matches
 from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.line_forms import LineForm, parse_forms
+from traindx_tools.on_logs.readers.messages import as_messages
 from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.renaming import (
@@ -286,11 +287,23 @@ def _with_errors(source: Source, reader: Reader, head: Head) -> tuple[Run, tuple
     if reader is text_log.READER:
         return text_log.read(source, errors), errors.finish()
     if reader is json_records.READER and json_records.by_lines(head):
-        return json_records.read_lines(source, beside=errors), errors.finish()
+        run = json_records.read_lines(source, beside=errors)
+        told = _of_messages(source) if run.artifacts and run.artifacts[0].format == "data_records" else None
+        return told or (run, errors.finish())
     run = reader.read(source)
     if reader.name not in _WITHOUT_ERRORS:
         each_block(source, errors.block, errors.line)
     return run, errors.finish()
+
+
+def _of_messages(source: Source) -> tuple[Run, tuple[ErrorEvent, ...]] | None:
+    """What the messages tell that a collector of logs put into records; None where they tell of no metric."""
+    messages = as_messages(source)
+    if messages is None:
+        return None
+    errors = ErrorReading(source.name)
+    run, found = text_log.read(messages, errors), errors.finish()
+    return (run, found) if any(identify(s.original).known for s in run.series) else None
 
 
 def _with_remark(run: Run, remark: str) -> Run:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -145,10 +146,23 @@ class _Layout:
     columns: dict[tuple[str, int | None], list[Columns | None]] = field(default_factory=dict)
 
 
-def _layout(names: tuple[str, ...]) -> _Layout:
+def starting_over(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> frozenset[str]:
+    """The columns that count and fall again, as batches of an epoch do, where another of them rises all along."""
+    at = [i for i, n in enumerate(names) if role(n) == STEP]
+    if len(at) < 2:
+        return frozenset()
+    every = list(rows)
+    told = [[s for r in every if (s := _counted(r[i])) is not None] for i in at]
+    falls = [any(b < a for a, b in pairwise(t)) for t in told]
+    rises = any(not fell and len(set(t)) > 1 for t, fell in zip(told, falls, strict=True))
+    return frozenset(names[i] for i, fell in zip(at, falls, strict=True) if fell and rises)
+
+
+def _layout(names: tuple[str, ...], within: frozenset[str] = frozenset()) -> _Layout:
     roles = [role(n) for n in names]
     plain = [n.strip().lower() for n in names]
-    steps = sorted((i for i, r in enumerate(roles) if r == STEP), key=lambda i: -sureness(names[i]))
+    steps = sorted((i for i, r in enumerate(roles) if r == STEP),
+                   key=lambda i: (names[i] in within, -sureness(names[i])))
     metrics = [i for i, r in enumerate(roles) if r == METRIC]
     long = None
     if is_long(names):
@@ -167,6 +181,8 @@ class RowReading:
     planned: float | None = None
     tells_events: bool = False
     """Whether its texts say what happened (JSON); those of a table are columns."""
+    within: frozenset[str] = frozenset()
+    """Columns that count and start over where others count on (`starting_over`)."""
     twins: str = ""
     """What is to be said of columns that tell the values of another one."""
     notes: list[Note] = field(default_factory=list)
@@ -263,7 +279,7 @@ class RowReading:
         if key not in self._layouts:
             if len(self._layouts) > _MAX_LAYOUTS:
                 self._layouts.clear()
-            self._layouts[key] = _layout(key)
+            self._layouts[key] = _layout(key, self.within)
         self._last = self._layouts[key]
         return self._last
 

@@ -95,6 +95,7 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
     if not said.intersection(found[1]) and rows_of_data.are_data(found[1], _rows(head, *found)):
         return Run(artifacts=(Artifact(source.name, "data_table", note=rows_of_data.NOTE),))
     table = _Table(source.name, found[0])
+    table.reading.within = columns.starting_over(found[1], _rows(head, *found))
     points = _points(head, found[0])
     if points is not None:
         for number, written in lines_of(source):

@@ -66,7 +66,7 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
     `beside` is handed the same lines. Raises OSError.
     """
     written, damaged = WrittenCells(texts=True), 0
-    reading = columns.RowReading(source.name, tells_events=True, written=written)
+    reading = columns.RowReading(source.name, tells_events=True, written=written, within=_starting_over(source))
 
     def one(number: int, line: str) -> None:
         nonlocal damaged
@@ -95,12 +95,23 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
 
 def _are_data(source: Source) -> bool:
     """Whether the first records are those of a data set; records of several kinds are none."""
-    from traindx_tools.on_logs.readers.reader import head_of
-
-    records = [flatten(r) for line in head_of(source).lines if isinstance(r := parse(line), dict)]
+    records = _first_records(source)
     names = tuple(records[0]) if records else ()
     return bool(names) and all(tuple(r) == names for r in records) and rows_of_data.are_data(
         names, (tuple(r.values()) for r in records))
+
+
+def _first_records(source: Source) -> list[dict[str, Any]]:
+    from traindx_tools.on_logs.readers.reader import head_of
+
+    return [flatten(r) for line in head_of(source).lines if isinstance(r := parse(line), dict)]
+
+
+def _starting_over(source: Source) -> frozenset[str]:
+    """The counters that start over, by the first records."""
+    records = _first_records(source)
+    names = tuple(dict.fromkeys(n for r in records for n in r if columns.role(n) == columns.STEP))
+    return columns.starting_over(names, [[r.get(n) for n in names] for r in records])
 
 
 def _placed(reading: columns.RowReading) -> bool:

@@ -237,7 +237,8 @@ def _read_nameless(draft: Draft, token: int, total: int | None, found: tuple[str
         return  # "val_loss 4.739 (250 batches)": of how many batches it is the mean, not where it stands
     elif total is not None and (token == 0 or not gap.endswith("(")):
         draft.bare.append(_counter(draft, token, total, counters.BARE))
-    elif _opens(draft, token, gap.strip(), after):
+    elif _opens(draft, token, gap.strip(), after) or (
+            draft.scales[0] != 1.0 and token == 0 and gap.strip() == "[" and after[1:2] == "]"):  # "[12k] "
         draft.bare.append(_counter(draft, token, None, counters.BARE))
     else:
         counted = _COUNTED.match(after)

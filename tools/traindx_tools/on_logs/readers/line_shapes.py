@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -43,6 +44,8 @@ class Shape:
     """Whether such lines are records and nothing else."""
     columns: dict[int | None, list[Columns | None]] = field(default_factory=dict)
     """Where the values go, by rank."""
+    writer: str = ""
+    """The logger, or the mark at the head of the line, that says whose it is."""
     named: tuple[int, ...] = ()
     """Where digits stand that are part of names, and which (`named_digits.py`)."""
     digits: bytes = b""
@@ -59,3 +62,12 @@ class Shape:
         self.ready = bool(plan.fields) and not self.note and not self.traceback
         self.silent = plan is NOTHING and not self.note and not self.traceback and not self.sectioned
         self.factors = [f.factor for f in plan.fields] if any(f.factor != 1.0 for f in plan.fields) else None
+
+
+_WRITER = re.compile(r"\[([A-Za-z][A-Za-z_.-]{0,40})\](?=[ :])|([A-Za-z][A-Za-z_.-]{0,40}) *\| (?=\D)")
+
+
+def writer_before(body: str) -> str:
+    """Who writes a line, by a word in brackets or before a stroke: "[teacher] step 5", "student | step 5"."""
+    found = _WRITER.match(body)
+    return (found[1] or found[2]) if found else ""

@@ -27,6 +27,8 @@ ALIKE, MOSTLY = 1e-3, 0.9
 MOST_TIMES = 4
 """Values at one step from which on they are values of their own, of parts of a batch."""
 FEWEST_TWINS = 5
+BY = ", "
+"""Between what counts and who writes it."""
 Mask = NDArray[np.bool_]
 Columns = tuple[Growing, Growing]
 
@@ -42,7 +44,9 @@ def joined(values: dict[Key, Columns], step: Floats) -> dict[Key, Columns]:
             found[bare] = values[keys[0]]
             continue
         main = max((k for k in keys if k.counter), key=lambda k: len(values[k][0]))
-        apart = [k for k in keys if k.counter and k is not main and _apart(step, values[main][0], values[k][0])]
+        apart = [k for k in keys if k.counter and k is not main and (
+            _apart(step, values[main][0], values[k][0])
+            or (writer(k.counter) != writer(main.counter) and _differ(step, values[main], values[k])))]
         found[bare] = _merged([values[k] for k in keys if k not in apart])
         found.update((k, values[k]) for k in apart)
     return found
@@ -59,6 +63,24 @@ def _apart(step: Floats, one: Growing, other: Growing) -> bool:
     changes = np.diff(order < len(mine))
     falls = int(np.count_nonzero((np.diff(counted) < 0) & changes))
     return falls >= FEWEST_FALLS and falls > FALLS * int(np.count_nonzero(changes))
+
+
+def writer(counter: str) -> str:
+    """Who writes the lines of a counter: the second half of "step, teacher"; "" where nothing says so."""
+    return counter.partition(BY)[2]
+
+
+def _differ(step: Floats, one: Columns, other: Columns) -> bool:
+    """Whether two writers tell other values at the same steps: each has a series of its own, as a teacher and its
+    student have. One that tells the same again, or goes on where the other ended, has none."""
+    mine, theirs = step[one[0].told()], step[other[0].told()]
+    _, at, of = np.intersect1d(mine, theirs, return_indices=True)
+    known = np.isfinite(mine[at])
+    shared = int(np.count_nonzero(known))
+    if shared < max(FEWEST_TWINS, 0.5 * min(len(mine), len(theirs))):
+        return False
+    same = _alike(one[1].told()[at[known]], other[1].told()[of[known]])
+    return int(np.count_nonzero(same)) < 0.5 * shared
 
 
 def _merged(parts: Sequence[Columns]) -> Columns:

@@ -21,6 +21,7 @@ _PARTS = tuple(re.compile(p) for p in (
     # the rank, as torchrun, accelerate, Slurm, DeepSpeed and hand-written prints give it
     r"[\[(<]?(?:default|global[_ ]?rank|[Rr]ank|RANK|[Pp]rocess|proc|[Ww]orker)[ :=_#-]?(?P<rank>\d{1,6})"
     r"(?:/\d+)?(?:[\])>](?:[ \t]*[:|,-])?[ \t]?|:[ \t]|[ \t]*\|[ \t]*|[ \t]+-[ \t]+)",
+    r"[\[(](?:GPU|gpu|cuda|device)[ :_-]?(?P<gpu>\d{1,4})[\])]:?[ \t]+",
     # the level with or without brackets; the logger behind it
     rf"[\[(<]?(?P<level>{_LEVEL})[\])>]?(?::(?P<root>[\w.]+):|(?![\w/])[ \t,:|-]*)",
     r"\[(?:titan|[\w./-]+\.py(?::\d+)?(?::\w+)?|[\w.]+:\d+(?::\w+)?)\][ \t:|-]*",
@@ -89,7 +90,7 @@ def parse_prefix(text: str) -> Prefix:
         at = found.end()
         fields = found.groupdict()
         time_at = _time_span(found, fields) if time_at is None else time_at
-        rank_at = found.span("rank") if fields.get("rank") else rank_at
+        rank_at = next((found.span(n) for n in ("rank", "gpu") if fields.get(n)), rank_at)
         level = fields.get("level") or _LEVELS.get(fields.get("glog") or "") or level
         logger = fields.get("root") or logger
     if at == start:

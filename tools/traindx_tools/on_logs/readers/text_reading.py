@@ -17,10 +17,10 @@ from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
 from traindx_tools.on_logs.readers.line_parser import plan_line
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
-from traindx_tools.on_logs.readers.line_shapes import Shape
+from traindx_tools.on_logs.readers.line_shapes import Shape, writer_before
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import kinds
-from traindx_tools.on_logs.readers.one_counter import MOST_COUNTERS, without_twins
+from traindx_tools.on_logs.readers.one_counter import BY, MOST_COUNTERS, without_twins
 from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
@@ -160,6 +160,7 @@ class TextReading:
         shape = Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
                        body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
+        shape.writer = prefix.logger or writer_before(body)
         shape.named = named_digits.positions(text, spans, prefix.end, shape.keys)
         shape.digits = named_digits.digits(text, shape.named)
         heading = plan.header and not loses_a_fraction(plan, parts)
@@ -286,7 +287,7 @@ class TextReading:
         step = shape.plan.step
         if step is None:
             return ""
-        name = f"{step.word or step.sureness} {shape.prefix.logger or ''}".strip()
+        name = f"{step.word or step.sureness}{BY if shape.writer else ''}{shape.writer}"
         return self._words.setdefault(name, name) if name in self._words or len(self._words) < MOST_COUNTERS else ""
 
     def _take_row(self, row: Row, number: int, prefix: Prefix) -> None:
