@@ -287,8 +287,8 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),
                     named_lines(seen.code, here), Notebooks.read(seen.code), seen.scope.entry, seen.scope.arguments)
     beside = logs_beside.logs_beside(seen, paths)
-    said = (logs_beside.in_words(beside),) if beside else ()
-    return Report(seen, places, subject, missing, remarks=said, names=in_code, asked=asked,
+    named = (logs_beside.in_words(beside),) if beside else ()
+    return Report(seen, places, subject, missing, remarks=named, names=in_code, asked=asked,
                   with_log=logs_beside.with_folder(beside, symptom) if beside else "")
 
 

@@ -106,7 +106,10 @@ def _seen_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | N
     if direct is not None:
         return direct
     held = next((w.finding.where for w in found.speaks_for if w.finding.rule[0] == "D"), None)
-    return places.maker(held) if held is not None else None
+    if held is not None and (made := places.maker(held)) is not None:
+        return made
+    raised = (places.code_place(w.finding.where) for w in found.speaks_for if _raised_there(w))
+    return next((p for p in raised if p is not None), None)
 
 
 def _proves_a_line(weighed: triage.Weighed) -> bool:
@@ -115,10 +118,15 @@ def _proves_a_line(weighed: triage.Weighed) -> bool:
     finding = weighed.finding
     if finding.rule == "X101" and finding.measured.get("specific") is True and weighed.bearing is Bearing.CAUSE:
         return True
-    if finding.rule[0] == "L" and finding.measured.get("surfaced_only") is False and weighed.bearing is Bearing.CAUSE:
-        return True
     return weighed.finding.rule[0] == "C" or (
         weighed.finding.rule[0] in "TJRSV" and weighed.bearing is Bearing.CAUSE)
+
+
+def _raised_there(weighed: triage.Weighed) -> bool:
+    """Whether a log names the line at which the cause itself came up, and not only where it surfaced."""
+    finding = weighed.finding
+    return (finding.rule[0] == "L" and weighed.bearing is Bearing.CAUSE
+            and finding.measured.get("surfaced_only") is False)
 
 
 def location_text(found: triage.Hypothesis, places: Places) -> str | None:

@@ -96,3 +96,26 @@ def test_an_approval_of_a_change_by_hand_covers_the_whole_call(tmp_path: Path) -
     inserted = told.line + 3
     assert gate.covers(option, "train.py", inserted, inserted - 1)
     assert not gate.covers(option, "train.py", told.last_line + 2, told.last_line + 2)
+
+
+def test_the_line_that_a_run_names_stands_before_one_of_the_usual_kind(tmp_path: Path) -> None:
+    """The fixed code beside the old log: nothing is wrong in it any more, and `evaluate` calls a loss further down."""
+    example = Path(__file__).parents[2] / "examples" / "numpy-lr"
+    for name in ("train.py", "log.txt", "metrics.csv"):
+        (tmp_path / name).write_text((example / name).read_text().replace("EPS = 1e-12", "EPS = 1e-6"))
+    found = diagnose([tmp_path]).hypotheses
+    assert (found[0].failure_mode, found[0].location) == ("loss.log-of-zero", "train.py:46")
+    assert found[0].issue.count("train.py:") == 1
+    usual = next(h for h in found if h.location == "train.py:53")
+    assert "(usually at train.py:53)" in usual.issue
+
+
+def test_where_an_error_only_surfaced_the_line_of_the_usual_kind_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\nloader = torch.utils.data.DataLoader(data, batch_size=512)\nnet = torch.nn.Linear(2, 1)\n"
+        "for x in loader:\n    loss = net(x).sum()\n    loss.backward()\n")
+    (tmp_path / "log.txt").write_text(
+        "step 0 loss 0.5\nTraceback (most recent call last):\n  File \"train.py\", line 6, in <module>\n"
+        "    loss.backward()\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    first = next(h for h in diagnose([tmp_path]).hypotheses if h.failure_mode.startswith("mem."))
+    assert first.location != "train.py:6"
