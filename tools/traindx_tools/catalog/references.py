@@ -113,7 +113,8 @@ def index_document(catalog: Mapping[str, FailureMode]) -> str:
         among = sorted((m for m in catalog.values() if symptom in m.symptoms), key=lambda m: (m.effect, m.id))
         for page in (p for p in PAGES if p.skill == SCRIPT_HOME):
             ids = [f"`{m.id}`" for m in among if m.family in page.families]
-            parts += [f"- [{page.file.removeprefix("modes-").removesuffix(".md")}]({page.file}): {', '.join(ids)}\n"] if ids else []
+            label = page.file.removeprefix("modes-").removesuffix(".md")
+            parts += [f"- [{label}]({page.file}): {', '.join(ids)}\n"] if ids else []
     return "".join(parts)
 
 
