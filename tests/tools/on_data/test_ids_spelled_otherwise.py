@@ -81,3 +81,14 @@ def test_empty_and_odd_ids(tmp_path: Path, seen_by: Seen) -> None:
     written(tmp_path / "train.csv", [""] * 30 + ["---"] * 30, [1.0] * 60, 0)
     written(tmp_path / "test.csv", ["??"] * 30, [1.0] * 30, 1)
     assert not seen_by(d204, tmp_path)
+
+
+def test_names_of_two_numbers_keep_their_order(tmp_path: Path, seen_by: Seen) -> None:
+    """Recordings are named by room and take: c03/up_7 and c07/up_3 are two, though one word and the same numbers."""
+    rng = np.random.default_rng(0)
+    for name, keep in (("train", lambda n: n % 8), ("test", lambda n: n % 8 == 0)):
+        rows = [f"c{a:02d}/{w}_{b}.wav,{len(w) + a / 100:.2f},{w}" for n, (a, w, b) in enumerate(
+            (a, w, b) for a in range(1, 9) for w in ("up", "down", "left") for b in range(1, 9)) if keep(n)]
+        rng.shuffle(rows)
+        (tmp_path / f"{name}.csv").write_text("\n".join(["clip_id,level,word", *rows]) + "\n")
+    assert seen_by(d204, tmp_path) == []

@@ -35,7 +35,7 @@ _ORIGIN = re.compile(
     r"(^|[_.])(annotator|rater|grader|scorer|assessor|examiner|tagger|label+er|reviewer|judge|worker|operator|source|origin|provider|vendor|supplier|device|"
     r"sensor|instrument|machine|camera|scanner|microphone|station|site|cent(er|re)|hospital|clinic|lab|plant|line|"
     r"batch|speaker|language|lang|locale|country|region|domain|dataset|corpus|platform|store|shop|user|author|system|"
-    r"run|host|session|subject|file|reader|recorder|agency|market|exchange|model|gateway|channel)s?"
+    r"run|host|session|subject|file|reader|recorder|by|who|agency|market|exchange|model|gateway|channel)s?"
     r"(_?(id|ids|idx|key|name|code|no|nr))?$",
     re.IGNORECASE,
 )

@@ -79,7 +79,9 @@ def _plain(text: str) -> str:
 
 
 def _any_order(text: str) -> str:
-    return " ".join(sorted(_runs(text), key=lambda r: (r.isdigit(), r)))
+    """Words in the order of the alphabet; numbers keep theirs: c03/up_7 and c07/up_3 are two."""
+    runs = _runs(text)
+    return " ".join([*sorted(r for r in runs if not r.isdigit()), *(r for r in runs if r.isdigit())])
 
 
 def _number_alone(text: str) -> str:

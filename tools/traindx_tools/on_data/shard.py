@@ -67,6 +67,9 @@ class Shard:
     wraps: Array | None = None
     """int64 shape (rows,), of sounds: how often they wrap around at full scale; 0: never, or unread."""
 
+    turned: Array | None = None
+    """bool shape (rows,), of sounds: noise as they are, smooth with the bytes of each sample exchanged."""
+
     sizes: Mapping[str, Array] = field(default_factory=dict)
     """int64 shape (rows,): bytes of fields that are kept serialised, items of arrays of many shapes; -1 where a record
     has none. A size is no measured value: buckets by length, padded or not, make it what it is."""

@@ -25,7 +25,7 @@ from traindx_tools.on_data.readers.looks import Looks, contents_of_looks
 from traindx_tools.on_data.readers.orientation import orientation_of
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
-from traindx_tools.on_data.readers.sound import flat_tops, left_and_right, wave_header, wraps_at_full_scale
+from traindx_tools.on_data.readers.sound import flat_tops, is_turned, left_and_right, wave_header, wraps_at_full_scale
 from traindx_tools.on_data.shard import Shard
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
@@ -84,6 +84,7 @@ def _shard(
     tops: list[tuple[float, float]] = []
     sides: list[tuple[float, float]] = []
     wraps: list[int] = []
+    turned: list[bool] = []
     turns: list[int] = []
     ends = time.monotonic() + TOPS_SECONDS
     labelled = LabelImages(bounds, len(files))
@@ -114,6 +115,7 @@ def _shard(
             known = bool(row) and time.monotonic() < ends
             tops.append(flat_tops(data) if known else (math.nan, math.nan))
             wraps.append(wraps_at_full_scale(data) if known else 0)
+            turned.append(known and is_turned(data))
             sides.append(left_and_right(data) if known and row["channels"] == 2 else (math.nan, math.nan))
     contents = np.array([r.pop("content") for r in rows], np.uint64)
     columns = columns_of(rows, name)
@@ -140,6 +142,7 @@ def _shard(
         notes=tuple(notes),
         flat_tops=np.array(tops) if tops else None,
         wraps=np.array(wraps, np.int64) if wraps else None,
+        turned=np.array(turned) if turned else None,
         left_right=np.array(sides) if sides else None,
         contents=contents_of_looks(images, header is wave_header),
         label_images=labelled.found,

@@ -123,6 +123,36 @@ def wraps_at_full_scale(data: bytes) -> int:
     return wraps_in(_samples(raw, width)[::channels], 2.0 ** (8 * width))
 
 
+WHITE, SMOOTH = 1.0, 0.6
+"""Steps from sample to sample, in spreads: of noise 1.13 (2 over the root of pi), of what is heard much less."""
+
+
+def is_turned(data: bytes) -> bool:
+    """Whether 16-bit samples are noise as they are and smooth with the two bytes of each exchanged.
+
+    `data`: the whole file. Noise, silence and files of another width are not, nor what cannot be decoded.
+    """
+    try:
+        with wave.open(io.BytesIO(data)) as file:
+            if file.getsampwidth() != 2:
+                return False
+            raw, channels = file.readframes(min(file.getnframes(), MOST_FRAMES)), file.getnchannels()
+    except (wave.Error, EOFError):
+        return False
+    samples = np.frombuffer(raw[: len(raw) // 2 * 2], "<i2")[::channels]
+    return len(samples) >= FEWEST_SAMPLES and _steps(samples) > WHITE and _steps(samples.byteswap()) < SMOOTH
+
+
+FEWEST_SAMPLES = 256
+
+
+def _steps(samples: Array) -> float:
+    """The mean step from one sample to the next, in spreads; 0 of silence."""
+    values = samples.astype(np.float64)
+    spread = float(values.std())
+    return float(np.abs(np.diff(values)).mean()) / spread if spread > 0 else 0.0
+
+
 def left_and_right(data: bytes) -> tuple[float, float]:
     """How the first two channels go together (correlation), and the logarithm of the ratio of their spreads.
 

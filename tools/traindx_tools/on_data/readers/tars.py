@@ -20,7 +20,7 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken, array_from
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
-from traindx_tools.on_data.readers.sound import flat_tops, wave_header, wraps_at_full_scale
+from traindx_tools.on_data.readers.sound import flat_tops, is_turned, wave_header, wraps_at_full_scale
 from traindx_tools.on_data.readers.tar_members import members_of, opened_tar
 from traindx_tools.on_data.readers.thumbnails import Thumbnails
 from traindx_tools.on_data.shard import Shard
@@ -63,6 +63,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         )
     tops = _tops(records)
     wraps = [r.pop("\0wraps", 0) for r in records]
+    turned = [r.pop("\0turned", False) for r in records]
     damage += _incomplete(records, keys)
     told = [{k: v for k, v in r.items() if not k.startswith("\0")} for r in records]
     columns = columns_of(told, name) | _arrays(arrays, len(records), name)
@@ -80,6 +81,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             raw=raw.arrays(),
             flat_tops=tops,
             wraps=np.array(wraps, np.int64) if tops is not None else None,
+            turned=np.array(turned) if tops is not None else None,
             sizes=sizes_of(told) | _sizes(arrays, len(records), columns),
         ),
     )
@@ -128,6 +130,7 @@ def _take(
             record.update({f"{field}.{k}": v for k, v in wave_header(data).items()})
             record["\0tops"] = flat_tops(data)
             record["\0wraps"] = wraps_at_full_scale(data)
+            record["\0turned"] = is_turned(data)
             record[field] = Serialised.of(data)
         else:
             raw.take(field, data)

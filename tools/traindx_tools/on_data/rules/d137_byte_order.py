@@ -13,7 +13,8 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.places import number, of, place, short
+from traindx_tools.on_data.origins import groups_of, in_common
+from traindx_tools.on_data.places import number, of, place, rows, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, distance, distance_tail
 from traindx_tools.on_data.view import View
@@ -24,6 +25,7 @@ MOST_VALUES = 4096
 APART = 0.3
 TIMES = 3.0
 WIDTHS = (2, 4, 8)
+FEWEST_SOUNDS = 4
 BYTES = 32
 """Bytes of a row of plain bytes at least."""
 
@@ -53,10 +55,32 @@ def check(view: View) -> Iterator[Finding]:
             for form in {c.values.dtype.str for _, c in columns if c.values.dtype.kind in "iuf"}:
                 group = [(s, _some(c.values)) for s, c in columns if c.values.dtype.str == form]
                 yield from _of_numbers([g for g in group if len(g[1]) >= FEWEST], name, view.comparisons)
+        for shard in data.shards:
+            yield from _of_sounds(shard, view)
         for name in {n for s in data.shards for n in (*s.raw, *_byte_fields(s))}:
-            rows = [(s, s.raw[name] if name in s.raw else s.columns[name].values) for s in data.shards
+            some = [(s, s.raw[name] if name in s.raw else s.columns[name].values) for s in data.shards
                     if name in s.raw or name in _byte_fields(s)]
-            yield from _of_bytes(rows, name)
+            yield from _of_bytes(some, name)
+
+
+def _of_sounds(shard: Shard, view: View) -> Iterator[Finding]:
+    """Sounds that are noise until the two bytes of each sample are exchanged."""
+    odd = shard.turned
+    if odd is None or len(odd) != len(shard.row_names) or int(odd.sum()) < FEWEST_SOUNDS:
+        return
+    which = np.flatnonzero(odd)
+    common = in_common(odd, dict(groups_of(shard.row_names, view)), view.comparisons)
+    yield RULE.finding(
+        f"{int(odd.sum()):,} of {len(odd):,} sounds hold samples in the other byte order than their header says: as "
+        f"they are they are noise, and smooth once the two bytes of each sample are exchanged: {rows(shard, which)}"
+        + (f"; {common[0]}" if common is not None else ""),
+        place(shard),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        measured={"field": "the sound", "width": 2, "count": int(odd.sum()), "of": len(odd), "kind": "byte-order",
+                  "rows": tuple(int(i) for i in which[:20]), "files": tuple(shard.row_names[i] for i in which[:20]),
+                  "shard": short(shard)},
+    )
 
 
 def _some(values: Array) -> Array:

@@ -72,6 +72,7 @@ def check(view: View) -> Iterator[Finding]:
 def _of_sounds(shard: Shard, view: View) -> Iterator[Finding]:
     assert shard.wraps is not None
     odd = shard.wraps >= FEWEST
+    odd &= ~shard.turned if shard.turned is not None and len(shard.turned) == len(odd) else True  # D137 tells these
     if not odd.any() or float(odd.mean()) > MOST:
         return
     ways = dict(groups_of(shard.row_names, view))
