@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs import zstandard
-from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.folder_shares import SPREAD, spread_of_names
 from traindx_tools.on_logs.nothing_there import nothing_there
-from traindx_tools.on_logs.plain_text import PlainText, first_behind_zeros
+from traindx_tools.on_logs.plain_text import PlainText, first_behind_zeros, is_binary
 from traindx_tools.on_logs.unpacked import Bounded
 from traindx_tools.on_logs.urls import resolve_url
 

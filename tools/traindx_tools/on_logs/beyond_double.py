@@ -15,7 +15,7 @@ import numpy as np
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.run import Ints, Run, Series
 

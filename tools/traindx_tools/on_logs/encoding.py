@@ -11,7 +11,8 @@ WIDTHS = {"utf-32-le": 4, "utf-32-be": 4, "utf-16-le": 2, "utf-16-be": 2}
 """Encodings whose letters have more than a byte each, and how many."""
 WINDOW = 4096
 """Bytes by which an encoding is known."""
-_CONTROL = bytes((*range(7), *range(14, 27), 28, 29, 30, 31))
+CONTROL = bytes((*range(7), *range(14, 27), 28, 29, 30, 31))
+"""Bytes that no text holds, zeros among them."""
 _FEWEST = 5
 """Letters from which on an encoding can be told."""
 _BESIDE = frozenset("\t\n\r\x1b\x08\ufeff")
@@ -44,7 +45,7 @@ def wide_encoding(data: bytes) -> str | None:
 def _is_plain(line: bytes) -> bool:
     """Whether a line with its end is one in UTF-8."""
     try:
-        return bool(line) and line.translate(None, b"\0" + _CONTROL) == line and bool(line.decode("utf-8"))
+        return bool(line) and line.translate(None, b"\0" + CONTROL) == line and bool(line.decode("utf-8"))
     except UnicodeDecodeError:
         return False
 
@@ -58,8 +59,10 @@ def _reads_well(text: str, *, cut: bool) -> bool:
     first = text[:end] if end else text.rstrip("\ufffd") if cut else text
     if len(first) < _FEWEST or "\0" in first:
         return False
+    ascii_letters = len(first.encode("ascii", "ignore"))
+    if ascii_letters < 0.1 * len(first):
+        return False  # numbers read as letters: of each text blanks and ends of lines are ASCII
     odd = sum(not (c.isprintable() or c in _BESIDE) or c == "\ufffd" for c in first)
-    ascii_letters = sum(c < "\x80" for c in first)
     others = [ord(c) >> 8 for c in first if c >= "\x80"]
     one_script = len(others) - max(map(others.count, set(others)), default=0) <= 0.15 * len(others)
     words = end > 0 or sum(c.isalnum() or c == " " for c in first) >= 0.8 * len(first)
@@ -73,20 +76,3 @@ def encoding_of(head: bytes) -> str:
 
 HOLE = re.compile(rb"\x00{64,}")
 """A log that was cut while its writer went on, or that a power cut left half-written, holds a long run of zeros."""
-_LETTERS_PER_ZERO = 8
-"""Letters that a text has for each zero in it: a stray one in each line, where numbers have some in each."""
-
-
-def is_binary(head: bytes) -> bool:
-    """Whether bytes are no text in UTF-8, Latin-1, UTF-16 or UTF-32, alone or one after the other.
-
-    Zeros are left out before: holes, and single ones as far as what stays is lines of text.
-    """
-    zeros = 0
-    if b"\0" in head or marked(head):
-        from traindx_tools.on_logs.plain_text import as_text
-
-        head, zeros = as_text(head)
-    control = len(head) - len(head.translate(None, _CONTROL))
-    strange = zeros > 2 and (_LETTERS_PER_ZERO * zeros > len(head) or b"\n" not in head)
-    return strange or control > max(2, len(head) // 50)

@@ -11,9 +11,10 @@ import errno
 import io
 import os
 import re
+from functools import lru_cache
 from typing import BinaryIO
 
-from traindx_tools.on_logs.encoding import HOLE, WIDTHS, WINDOW, marked, wide_encoding
+from traindx_tools.on_logs.encoding import CONTROL, HOLE, WIDTHS, WINDOW, marked, wide_encoding
 
 CHUNK = 1 << 20
 _LONGEST = 1 << 16
@@ -29,6 +30,27 @@ _MOST_TRIES = 8
 """Places of a chunk at which another encoding is looked for: a binary file has very many."""
 _AT_EDGES = re.compile(rb"\x00+(?=\r?\n)|(?<=\n)\x00+|^\x00+|\x00+$")
 _CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
+_LETTERS_PER_ZERO = 8
+"""Letters that a text has for each zero in it: a stray one in each line, where numbers have some in each."""
+_PACKED = (b"RIFF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x93NUMPY", b"\x89HDF", b"PK\x03\x04", b"fLaC", b"OggS",
+           b"SQLite format 3", b":W&B", b"PAR1", b"ARROW1", b"ID3")
+"""How files with zeros begin that are no text whatever follows: sounds, pictures, archives, arrays, records."""
+
+
+@lru_cache(maxsize=32)
+def is_binary(head: bytes) -> bool:
+    """Whether bytes are no text in UTF-8, Latin-1, UTF-16 or UTF-32, alone or one after the other.
+
+    Zeros are left out before: holes, and single ones as far as what stays is lines of text.
+    """
+    if head.startswith(_PACKED) and b"\0" in head:
+        return True
+    zeros = 0
+    if b"\0" in head or marked(head):
+        head, zeros = as_text(head)
+    control = len(head) - len(head.translate(None, CONTROL))
+    strange = zeros > 2 and (_LETTERS_PER_ZERO * zeros > len(head) or b"\n" not in head)
+    return strange or control > max(2, len(head) // 50)
 
 
 def as_text(data: bytes) -> tuple[bytes, int]:

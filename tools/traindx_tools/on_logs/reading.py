@@ -16,8 +16,8 @@ from traindx_tools.on_logs.announced import with_announced
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.beyond_double import as_largest
 from traindx_tools.on_logs.configs import read_config, read_config_lines
-from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.notebook_source import SUFFIX, of_outputs, printed_below_cells, why_unreadable
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
 from traindx_tools.on_logs.readers.apart import set_apart
 from traindx_tools.on_logs.readers.forms_met import require_matches

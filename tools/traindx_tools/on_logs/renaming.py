@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.counters import counter_kind
 from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.run import Run, Series

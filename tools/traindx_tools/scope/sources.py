@@ -12,7 +12,7 @@ import numpy as np
 
 from traindx_tools.live.reading import LiveRun
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.line_blocks import Block, each_block
 from traindx_tools.on_logs.reading import Reading
 from traindx_tools.on_logs.run import Ints, Run

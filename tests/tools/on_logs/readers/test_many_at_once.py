@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
-from traindx_tools.on_logs.plain_text import as_text
+from traindx_tools.on_logs.plain_text import as_text, is_binary
 from traindx_tools.on_logs.readers import (
     arrow_cells,
     arrow_rows,

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from traindx_tools import extract_training_metrics
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs import plain_text
-from traindx_tools.on_logs.encoding import encoding_of, is_binary
-from traindx_tools.on_logs.plain_text import PlainText, as_text
+from traindx_tools.on_logs.encoding import encoding_of
+from traindx_tools.on_logs.plain_text import PlainText, as_text, is_binary
 from traindx_tools.on_logs.reading import read_run
 
 FIRST = "".join(f"step {i} loss {2 / (1 + i):.4f}\n" for i in range(40))

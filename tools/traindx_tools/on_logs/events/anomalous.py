@@ -91,8 +91,8 @@ def anomaly_sets(run: Run) -> tuple[AnomalySet, ...]:
     """At most `MOST_SETS`, the main loss first, then those with the most anomalies."""
     judged = [s for s in (*run.series, *_durations(run)) if len(s) >= FEWEST and s.name.split("/")[0] not in _COUNTED]
     judged = sorted(judged, key=len, reverse=True)[:MOST_SERIES]
-    found = [a for s in judged for a in _with_slow(s, [*_sets(s, anomalies_of(s, ASKED))])]
-    found += [*_skipped(run), *_paused(run)]
+    found = [*_skipped(run), *_paused(run)]  # ahead of others at the same records, which say less
+    found += [a for s in judged for a in _with_slow(s, [*_sets(s, anomalies_of(s, ASKED))])]
     loss = run.loss
     found.sort(key=lambda a: (a.series is not loss, a.series.group != "train", -len(a.at)))
     told: list[AnomalySet] = []

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.events.shapes import LONGEST, Mask, Templates
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.line_blocks import Block
 from traindx_tools.on_logs.readers.lines import ESCAPE
 

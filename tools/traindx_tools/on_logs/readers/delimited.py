@@ -13,7 +13,7 @@ from itertools import islice
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers import columns, rows_of_data
 from traindx_tools.on_logs.readers.arrow_rows import ArrowRows
 from traindx_tools.on_logs.readers.line_blocks import each_block

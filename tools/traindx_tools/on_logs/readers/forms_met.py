@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.on_logs.readers.lines import ESCAPE
 from traindx_tools.on_logs.readers.unread import SHOWN, quoted

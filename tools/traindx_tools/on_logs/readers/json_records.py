@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers import columns, rows_of_data, text_log
 from traindx_tools.on_logs.readers.epoch_rows import told_by_epoch
 from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.launchers import Form, Whose, form_of
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.line_parser import plan_line
 from traindx_tools.on_logs.readers.line_tokens import split
 from traindx_tools.on_logs.readers.lines import ESCAPE

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.lines import MAX_LINE, WIDEST
 from traindx_tools.on_logs.run import Run
 
@@ -41,7 +41,8 @@ def head_of(source: Source) -> Head:
         with source.text() as stream:
             data = b"".join(stream.readline(WIDEST) for _ in range(WIDE_LINES))
     text = codecs.getincrementaldecoder("utf-8-sig")(errors="replace").decode(data)
-    return Head(source.head if binary else data, text, complete=len(data) < 60_000)
+    raw = source.head if binary or b"\0" in source.head else data  # what a format begins with may hold zeros
+    return Head(raw, text, complete=len(data) < 60_000)
 
 
 def _begins_wide_table(data: bytes) -> bool:

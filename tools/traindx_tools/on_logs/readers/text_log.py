@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.launched import launched
 from traindx_tools.on_logs.readers.line_blocks import Beside, each_block
 from traindx_tools.on_logs.readers.line_columns import ByColumns

@@ -10,8 +10,8 @@ from typing import Any
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.artifacts import MAX_FILES, Source
-from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.launchers import form_of
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.stores import StoredRun
 from traindx_tools.on_ranks.logs import mapping
 from traindx_tools.on_ranks.logs.endings import endings

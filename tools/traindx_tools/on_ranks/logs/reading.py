@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.launchers import NOBODY, Whose, form_of
+from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_ranks.logs import words
 from traindx_tools.on_ranks.logs.claims import ClaimReader, running_in
 from traindx_tools.on_ranks.logs.errors_in_lines import ErrorReader

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 MOST_ROWS, MOST_VALUES, MOST_OF_ONE = 128, 2**16, 2**13
 """Rows of a batch, and values of all of them and of one in one field, up to which orders are looked for."""
@@ -72,10 +74,12 @@ def fields_of_rows(rows: Sequence[Any]) -> dict[str, list[np.ndarray]]:
 
 
 def _numbers(value: Any) -> np.ndarray | None:
+    import torch
+
     if isinstance(value, torch.Tensor):
         if value.device.type != "cpu" or value.is_complex() or value.numel() > MOST_OF_ONE:
             return None
-        return value.detach().reshape(-1).to(torch.float64).numpy()
+        return value.detach().reshape(-1).double().numpy()
     if isinstance(value, (bool, int, float, np.generic)) or (
             isinstance(value, (np.ndarray, list)) and np.size(value) <= MOST_OF_ONE):
         try:
@@ -90,7 +94,7 @@ def _orders(values: list[np.ndarray], parts: Sequence[torch.Tensor]) -> Iterator
     if len({v.tobytes() for v in values}) < len(values) or min(v.size for v in values) == 0:
         return
     for part in parts:
-        flat = part.detach().reshape(len(part), -1).to(torch.float64).numpy()
+        flat = part.detach().reshape(len(part), -1).double().numpy()
         if flat.shape[1] < max(v.size for v in values):
             continue
         order = []
@@ -110,7 +114,7 @@ def _single(values: list[np.ndarray]) -> bool:
 def _apart(key: str, order: tuple[int, ...], other: str, values: list[np.ndarray], parts: Sequence[torch.Tensor]
            ) -> Apart | None:
     own = np.array([float(v[0]) for v in values])
-    held = [p.detach().reshape(-1).to(torch.float64).numpy() for p in parts if p.numel() == len(values)]
+    held = [p.detach().reshape(-1).double().numpy() for p in parts if p.numel() == len(values)]
     fitting = [h for h in held if _near(np.sort(h), np.sort(own))]
     wanted = own[list(order)]
     if len(fitting) != 1 or len(np.unique(own)) < 2:
@@ -127,7 +131,7 @@ def _stands(values: list[np.ndarray], part: torch.Tensor, order: tuple[int, ...]
     """Whether a tensor holds single values in this order."""
     if part.numel() != len(values):
         return False
-    return _near(part.detach().reshape(-1).to(torch.float64).numpy(), np.array([values[i][0] for i in order]))
+    return _near(part.detach().reshape(-1).double().numpy(), np.array([values[i][0] for i in order]))
 
 
 def _tells(part: torch.Tensor, order: tuple[int, ...]) -> bool:

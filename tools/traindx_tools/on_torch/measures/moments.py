@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 NAMES = ("exp_avg_sq", "square_avg")
 """How optimizers of torch call them: Adam and its kin, RMSprop."""
