@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.on_logs import encoding
+from traindx_tools.on_logs import encoding, plain_text
 from traindx_tools.on_logs.readers import languages, line_parser, numbers
 
 LOGS = Path(__file__).parents[3] / "fixtures" / "logs"
@@ -68,4 +68,4 @@ def test_holes_are_left_out_and_other_zeros_counted(zeros: int, around: bytes) -
     head = around + bytes(zeros) + around
     left = 0 if zeros >= 64 else zeros
     few = 8 * left <= len(head.replace(b"\0", b" ")) and (left <= 2 or b"\n" in head)
-    assert encoding.is_binary(head) == (not few or sum(b in encoding._CONTROL for b in around) > 2)
+    assert plain_text.is_binary(head) == (not few or sum(b in encoding.CONTROL for b in around) > 2)

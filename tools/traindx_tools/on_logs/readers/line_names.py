@@ -22,8 +22,29 @@ _ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequen
                            r"documents|windows|points|patients|users)\b")
 _LISTED = re.compile(r"\s*[,;|]")
 """What ends a list: the name before it is not that of what follows."""
+_BRACKETED = re.compile(r"\[[ ]*([^\W\d][\w /.@-]{0,40}?)[ ]*\][ ]*$")
+_SENTENCE = re.compile(r"[^\W\d_]{5,}\.|[\w/]+/[\w/]+\.")
+"""A word that ends a sentence; a shorter one may be cut short: "Val. Loss"."""
 _EXPONENT = re.compile(r"\d\.?\d*[eE]$")
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
+
+
+def named_in_brackets(gap: str) -> str:
+    """The name of a metric or counter that stands in brackets of its own before its value: "[loss] 0.52 [step] 14"."""
+    found = _BRACKETED.search(gap)
+    name = found[1] if found else ""
+    known = bool(name) and group_word(name) is None and (
+        counters.counter_kind(name.lower()) is not None or identify(name).known)
+    return name if known else ""
+
+
+def of_last_sentence(phrase: list[str]) -> list[str]:
+    """Without the words of a sentence that has ended: "414236.66 records/second. Loss is 1.5"."""
+    for at in range(len(phrase) - 1, 0, -1):
+        word, begins = phrase[at - 1], phrase[at][:1].isupper()
+        if begins and _SENTENCE.fullmatch(word) and not group_word(word[:-1]) and not identify(word[:-1]).known:
+            return phrase[at:]
+    return phrase
 
 
 def note_groups(draft: Draft, text: str) -> None:

@@ -11,7 +11,14 @@ from dataclasses import replace
 
 from traindx_tools.on_logs.readers import counters
 from traindx_tools.on_logs.readers.languages import COUNTED_OF, in_english
-from traindx_tools.on_logs.readers.line_names import EDGE, note_announced, note_groups, read_metric
+from traindx_tools.on_logs.readers.line_names import (
+    EDGE,
+    named_in_brackets,
+    note_announced,
+    note_groups,
+    of_last_sentence,
+    read_metric,
+)
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Counter, Draft, Field, Plan
 from traindx_tools.on_logs.readers.line_tokens import glued, in_order, unit_behind
 from traindx_tools.on_logs.readers.names import IGNORED, TRAIN, VALIDATION, Name, group_word, identify, words
@@ -55,6 +62,8 @@ _SIGNED = re.compile(r"[A-Za-z0-9)][+-]=$")
 """A name that ends in a sign: the distances of pairs that belong together and that do not."""
 _LOCATION = re.compile(r"\(\w[\w.]*:$")
 """Which line of the program wrote this: "(trainer:779)"."""
+_IN_PATH = re.compile(r"[A-Za-z.]/$")
+"""Before a number that is a folder of a path: "./exp/0125/car"."""
 _BETWEEN = re.compile(r"[\s,;|/]{1,4}")
 """What stands between the values of a list."""
 _RATIO = re.compile(rf"([kKMGBT]?)\s*(?:/|of|out of|{'|'.join(COUNTED_OF)})\s*$")
@@ -130,13 +139,14 @@ def _tail(gap: str) -> tuple[str, str]:
 def _read_one(draft: Draft, gap: str, token: int, total: int | None, found: tuple[str, float] | None,
               text: str, after: str) -> None:
     gap = gap[-_MAX_GAP:]
-    if _LOCATION.search(gap) and after.startswith(")"):
+    if (_LOCATION.search(gap) and after.startswith(")")) or (_IN_PATH.search(gap) and after.startswith("/")):
         return
-    head, conn = _tail(gap)
+    bracketed_name = named_in_brackets(gap)
+    head, conn = (f"{gap[:gap.rindex('[')]}{bracketed_name}", ":") if bracketed_name else _tail(gap)
     in_unit = _NAMED_UNIT.search(head)
     head = head[:in_unit.start()] if in_unit else head
     pieces = [p.strip(EDGE) for p in _SEPARATOR.split(head)]
-    phrase = _balanced(pieces[-1]).split()
+    phrase = of_last_sentence(_balanced(pieces[-1]).split())
     if conn in ("=", ":=", "=>", "->") and len(phrase) > 1 and not _SPACED.search(gap) and not _one_name(phrase):
         pieces.insert(-1, " ".join(phrase[:-1]))
         phrase = phrase[-1:]
@@ -173,7 +183,9 @@ def _read_one(draft: Draft, gap: str, token: int, total: int | None, found: tupl
         note_groups(draft, " ".join(phrase))
         draft.described = draft.described or bool(phrase)
         return
-    if not phrase:
+    if phrase == ["xla"] and conn == ":" and whole(text) is not None:  # a device of torch_xla, xla:ordinal or xla:0/5
+        draft.rank = token if total is None else total
+    elif not phrase:
         _read_nameless(draft, token, total, found, gap, text, after)
     elif in_unit or _lasts(found, after) or not _read_counter(draft, phrase, token, total, text, conn):
         phrase += [in_unit.group().strip()] if in_unit else []
@@ -315,7 +327,7 @@ def _finish(draft: Draft, bar: str) -> Plan:
     for at, name in named_by_neighbours([(f.key.original, n) for f, n, _ in draft.items]).items():
         found, _, explicit = draft.items[at]
         draft.items[at] = (replace(found, key=replace(found.key, metric=name.canonical)), name, explicit)
-    step = max(steps, key=lambda c: c.sureness) if steps else None
+    step = max(steps, key=lambda c: (c.sureness, c.total is None)) if steps else None  # "iter[14/15] | [step] 29"
     epoch = epochs[0] if epochs else None
     fields = _accepted(draft, placed=bool(step or epoch))
     if bar and not any(f.key.name.measured and f.key.metric is None for f in fields):
