@@ -158,6 +158,8 @@ class Calls:
 
     def _scheduled(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         self._moments.tell("scheduled", args[0])
+        if isinstance(args[0], lr_scheduler.ReduceLROnPlateau):
+            self._moments.tell("watched", args[0], args[1] if len(args) > 1 else kwargs.get("metrics"))
 
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         self._moments.tell("file_read", args[0] if args else kwargs.get("f", kwargs.get("filename")), result)

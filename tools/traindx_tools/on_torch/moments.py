@@ -13,8 +13,8 @@ from traindx_tools.live.notice import say
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.registry import made_for
 
-MOMENTS = ("replicated", "reduced", "file_read", "file_written", "state_loaded", "state_given", "scheduled", "cleared",
-           "clipped", "loss_computed", "looked_up", "model_found", "optimizer_found", "before_batch",
+MOMENTS = ("replicated", "reduced", "file_read", "file_written", "state_loaded", "state_given", "scheduled", "watched",
+           "cleared", "clipped", "loss_computed", "looked_up", "model_found", "optimizer_found", "before_batch",
            "rows_asked", "rows_read", "collated", "rows_collated", "converted", "batch_given",
            "before_forward", "after_forward", "before_backward", "after_backward", "before_step", "after_step",
            "scaler_updated")  # fmt: skip

@@ -173,6 +173,9 @@ class TorchProbe:
     def scheduled(self, scheduler: Any) -> None:
         """A learning-rate scheduler has stepped; the first time by itself, where it is made."""
 
+    def watched(self, scheduler: Any, value: Any) -> None:
+        """A `ReduceLROnPlateau` has stepped with a value; its best and the rate are what came of it."""
+
     def cleared(self, owner: Any) -> None:
         """`zero_grad` of an optimizer or a module has returned."""
 
