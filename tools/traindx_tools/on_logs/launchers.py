@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 SHARE = 0.6
 """Of the first lines that have to carry a prefix that an ordinary line could carry by chance."""
@@ -20,6 +20,8 @@ _FORMS = {
     "kubectl": re.compile(rb"\[pod/(?P<host>[\w.-]{1,253})[/ ][\w.-]{1,63}\] ?"),
     # stern: trainer-worker-3 pytorch ...
     "stern": re.compile(rb"(?P<host>[a-z][a-z0-9.-]*-(?:\d{1,5}|[a-z0-9]{5})) [a-z][a-z0-9-]{1,62} "),
+    # docker compose up: app-trainer-1  | ...
+    "compose": re.compile(rb"(?P<host>[A-Za-z][\w.-]{0,80}-\d{1,5})\s{1,40}\| "),
     # srun --label: "  3: ..."
     "srun": re.compile(rb"\s{0,5}(?P<rank>\d{1,6}):(?: |$)"),
     # mpirun --tag-output
@@ -106,5 +108,12 @@ def _one_container(lines: Sequence[bytes], pattern: re.Pattern[bytes]) -> bool:
     return len(words) <= 3
 
 
-_LIKELY = {"stern": _one_container, "srun": _speaks_again}
+def _several_hosts(lines: Sequence[bytes], pattern: re.Pattern[bytes]) -> bool:
+    """Whether names take turns: a model has one ("ResNet-50 | ..."), folds and epochs follow each other."""
+    hosts = [m["host"] for line in lines if (m := pattern.match(line))]
+    turns = [host for host, _ in groupby(hosts)]
+    return len(turns) >= 2 * len(set(turns)) >= 4
+
+
+_LIKELY = {"compose": _several_hosts, "stern": _one_container, "srun": _speaks_again}
 """What else must hold of prefixes that other lines have by chance."""

@@ -26,6 +26,7 @@ FORMS = {
     "mpirun": "[1,{r}]<stdout>:step {i} loss {v}", "kubectl": "[pod/train-worker-{r}/trainer] step {i} loss {v}",
     "kubectl, blank": "[pod/x-{r} container] 2026-11-27T21:17:14.123Z step {i} loss {v}",
     "stern": "train-worker-{r} trainer step {i} loss {v}",
+    "docker compose": "app-trainer-{r}  | step {i} loss {v}",
     "kubectl and torchrun": "[pod/train-worker-{h}/t] [default{c}]:step {i} loss {v}",
     "kubectl and torch": "[pod/train-{h}/t] [rank{r}]: step {i} loss {v}",
 }
@@ -54,6 +55,12 @@ def test_pods_without_a_number_have_no_rank_and_give_no_metric() -> None:
 @pytest.mark.parametrize("line", ["{r}: loss {v}", "{r}: train {v} val 0.5", "{r}: {v}"])
 def test_numbers_of_epochs_that_begin_anew_for_each_fold_are_no_ranks(line: str) -> None:
     run = read("".join(line.format(r=r, v=f"{0.7 - r / 20:.3f}") + "\n" for _ in range(5) for r in range(8)))
+    assert all(s.rank is None for s in run.series)
+
+
+@pytest.mark.parametrize("line", ["ResNet-50 | step {i} loss {v}", "fold-{f} | step {i} loss {v}"])
+def test_a_model_and_folds_before_a_bar_are_no_ranks(line: str) -> None:
+    run = read("".join(line.format(f=f, i=i, v=f"{3 - i / 100:.3f}") + "\n" for f in range(3) for i in range(20)))
     assert all(s.rank is None for s in run.series)
 
 
