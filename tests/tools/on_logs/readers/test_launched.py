@@ -27,6 +27,8 @@ FORMS = {
     "kubectl, blank": "[pod/x-{r} container] 2026-11-27T21:17:14.123Z step {i} loss {v}",
     "stern": "train-worker-{r} trainer step {i} loss {v}",
     "docker compose": "app-trainer-{r}  | step {i} loss {v}",
+    "ray": "(RayTrainWorker pid=22{r}1) step {i} loss {v}",
+    "ray, hosts": "(RayTrainWorker pid={r}9, ip=10.0.0.{h}) 2026-11-27 10:00:00 INFO step {i} loss {v}",
     "kubectl and torchrun": "[pod/train-worker-{h}/t] [default{c}]:step {i} loss {v}",
     "kubectl and torch": "[pod/train-{h}/t] [rank{r}]: step {i} loss {v}",
 }
@@ -62,6 +64,23 @@ def test_numbers_of_epochs_that_begin_anew_for_each_fold_are_no_ranks(line: str)
 def test_a_model_and_folds_before_a_bar_are_no_ranks(line: str) -> None:
     run = read("".join(line.format(f=f, i=i, v=f"{3 - i / 100:.3f}") + "\n" for f in range(3) for i in range(20)))
     assert all(s.rank is None for s in run.series)
+
+
+def test_a_driver_of_ray_and_a_worker_alone_have_no_rank() -> None:
+    run = read("".join(f"(TorchTrainer pid=11) started {i}\n(RayTrainWorker pid=12) step {i} loss {3 - i / 100:.2f}\n"
+                       for i in range(20)))
+    assert [(s.name, s.rank) for s in run.series] == [("loss", None)]
+
+
+def test_a_worker_of_ray_that_comes_later_is_the_next_rank() -> None:
+    text = written("(W pid=22{r}1) step {i} loss {v}", (0, 1)) + written("(W pid=22{r}1) step {i} loss {v}", (2,), 300)
+    assert {s.rank: len(s.values) for s in read(text).series} == {0: 29, 1: 29, 2: 299}
+
+
+@pytest.mark.parametrize("line", ["(W pid=) step {i} loss {v}", "(W pid=99999999999 step {i} loss {v}",
+                                  "( pid=12) step {i} loss {v}"])
+def test_broken_tags_of_ray_give_no_rank(line: str) -> None:
+    assert all(s.rank is None for s in read(written(line)).series)
 
 
 def test_lines_of_other_writers_between_them_are_read_as_before() -> None:

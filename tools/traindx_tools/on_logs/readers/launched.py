@@ -23,6 +23,8 @@ _WIDEST = 400
 """Characters within which such a prefix ends."""
 _NUMBERED = re.compile(r"(?P<kind>.*?[-.])(?P<number>\d{1,6})")
 """The name of one of several pods; one that ends otherwise has no number."""
+_RAY = re.compile(r"\((?P<kind>[A-Za-z_][\w.:<>]{0,80}) pid=(?P<pid>\d{1,8})(?:, ip=[\da-fA-F.:]{2,45})?\) ")
+"""What Ray puts before the lines of its workers and trials, which have no number but that of the process."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +36,33 @@ class Launched:
     """The rank of the pod with number 0, by the kind of the pod."""
     width: int = 1
     """Processes of a pod."""
+    workers: frozenset[str] = frozenset()
+    """The names of Ray's workers that tell of steps."""
+    processes: dict[int, int] = field(default_factory=dict)
+    """Their processes, numbered as they come."""
 
     def prefix(self, text: str) -> Prefix:
         """What stands before the message of a line."""
         head = text[:_WIDEST].encode("utf-8", "replace") if self.form.name else b""
         whose = self.form.whose(head)
         if whose.at is None:
-            return parse_prefix(text)
+            return self._of_ray(text) or parse_prefix(text)
         start = self.form.outer_end(head)  # what torch put behind it is read with what loggers did
         inner = parse_prefix(text[start:])
         moved = replace(inner, end=inner.end + start, time_at=_moved(inner.time_at, start),
                         rank_at=_moved(inner.rank_at, start))
         return self._with_rank(moved, whose).same_shape(text)
+
+    def _of_ray(self, text: str) -> Prefix | None:
+        found = _RAY.match(text) if self.workers else None
+        if found is None or found["kind"] not in self.workers:
+            return None
+        inner = parse_prefix(text[found.end():])
+        moved = replace(inner, end=inner.end + found.end(), time_at=_moved(inner.time_at, found.end()),
+                        rank_at=_moved(inner.rank_at, found.end()))
+        named = moved if moved.rank_at is not None else replace(moved, host_at=found.span("pid"),
+                                                                processes=self.processes)
+        return named.same_shape(text)
 
     def _with_rank(self, prefix: Prefix, whose: Whose) -> Prefix:
         assert whose.at is not None
@@ -66,9 +83,23 @@ def launched(source: Source) -> Launched:
     form = form_of(lines)
     if form.name == "srun" and not any(_counts(line[form.outer_end(line):]) for line in lines):
         return Launched()  # "0: loss 0.7", "1: loss 0.6", and anew for the next fold: it is the number that counts
-    told = [form.whose(line) for line in lines] if form.name else []
+    if not form.name:
+        return _by_ray(lines)
+    told = [form.whose(line) for line in lines]
     width = 1 + max((w.local for w in told if w.local is not None), default=0)
     return Launched(form, _firsts([w.host for w in told if w.host is not None], width), width)
+
+
+def _by_ray(lines: Sequence[bytes]) -> Launched:
+    """Whether several processes of one name tell of steps; a driver beside its one worker does not."""
+    told: dict[str, dict[int, None]] = {}
+    for line in lines:
+        found = _RAY.match(line[:_WIDEST].decode("utf-8", "replace"))
+        if found is not None and _counts(line[found.end():]):
+            told.setdefault(found["kind"], {})[int(found["pid"])] = None
+    workers = {kind: pids for kind, pids in told.items() if len(pids) > 1}
+    return Launched(workers=frozenset(workers), processes={
+        pid: i for i, pid in enumerate(dict.fromkeys(p for pids in workers.values() for p in pids))})
 
 
 def _counts(message: bytes) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 
@@ -54,6 +54,8 @@ class Prefix:
     """Ranks of a host."""
     first: int = 0
     """The rank of the first process of the first such host."""
+    processes: dict[int, int] | None = field(default=None, compare=False)
+    """Which rank a number is, where that at `host_at` is the id of a process; a new one is the next."""
 
     def same_shape(self, text: str) -> Prefix:
         """The prefix of another line whose text differs in digits only."""
@@ -65,7 +67,9 @@ class Prefix:
     def time_and_rank(self, text: str) -> tuple[float | None, int | None]:
         """What differs in the prefix of another line whose text differs in digits only."""
         rank = None if self.rank_at is None else int(text[self.rank_at[0]:self.rank_at[1]])
-        if self.host_at is not None:
+        if self.host_at is not None and self.processes is not None:
+            rank = self.processes.setdefault(int(text[self.host_at[0]:self.host_at[1]]), len(self.processes))
+        elif self.host_at is not None:
             rank = self.first + self.width * int(text[self.host_at[0]:self.host_at[1]]) + (rank or 0)
         return None if self.time_at is None else moment(text[self.time_at[0]:self.time_at[1]]), rank
 
