@@ -125,3 +125,9 @@ def test_names_that_come_once_are_looked_at_a_few_times_each(monkeypatch: pytest
     run = read_run("-", stdin="\n".join(lines).encode())
     assert {s.original for s in run.series} == {"loss", "lr"}
     assert made < 20 * len(lines)
+
+
+@pytest.mark.filterwarnings("error")
+def test_epochs_without_end_are_no_warning() -> None:
+    text = "".join(f"epoch 1e999 step {i} loss {2 - i / 10:.2f}\n" * 2 for i in range(9))
+    assert read_run(["-"], stdin=text.encode()).series

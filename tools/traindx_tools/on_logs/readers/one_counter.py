@@ -102,7 +102,7 @@ def told_once(columns: Columns, step: Floats, epoch: Floats) -> Columns:
     """Without values that are written again at the step that they were written at: by a second logger."""
     records, numbers = columns[0].told(), columns[1].told()
     at, within = step[records], epoch[records]
-    again = (np.diff(at) == 0) & ((np.diff(within) == 0) | np.isnan(within[1:]))
+    again = (at[1:] == at[:-1]) & np.isfinite(at[1:]) & ((within[1:] == within[:-1]) | np.isnan(within[1:]))
     if np.count_nonzero(again) < FEWEST_FALLS or _longest(again) >= MOST_TIMES - 1:
         return columns
     same = again & _alike(numbers[1:], numbers[:-1])
