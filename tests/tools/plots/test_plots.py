@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from traindx_tools.errors import UnreadableInput
+from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.judge import judge_run
@@ -226,3 +226,18 @@ def test_the_picture_for_a_phone_is_narrow_and_its_words_stay_inside(tmp_path: P
     assert picture.width == round(NARROW_INCHES * 150)
     edge = picture.crop((picture.width - 4, 0, picture.width, picture.height))
     assert edge.getextrema()[0] > 200, "no word is cut at the edge"
+
+
+def test_a_picture_replaces_pictures_and_nothing_else(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"step {i} loss {2 - i / 100}\n" for i in range(50)))
+    before = log.read_bytes()
+    (tmp_path / "named.png").symlink_to(log)
+    for out in (log, tmp_path / "named.png"):
+        with pytest.raises(BadUsage, match="is no PNG"):
+            visualize_loss_curve([log], out)
+    assert log.read_bytes() == before
+    (tmp_path / "empty.png").touch()
+    for out in (tmp_path / "a.png", tmp_path / "a.png", tmp_path / "empty.png"):
+        visualize_loss_curve([log], out)
+        assert out.read_bytes().startswith(b"\x89PNG")

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Severity
 from traindx_tools.unlinked import made, opened
 
@@ -32,6 +33,7 @@ DPI = 150
 MOST_COLOURS = 8192
 """Of a picture that is drawn: lines, bands and the shades of their edges."""
 PALETTE = 192
+PNG = b"\x89PNG\r\n\x1a\n"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
 
@@ -49,6 +51,7 @@ def inches_of(cell: Axes) -> float:
 
 def save(figure: Figure, out: Path) -> Path:
     """Writes the PNG; letters that the font lacks are drawn as boxes, which is no reason to warn."""
+    _no_other_file(out)
     made(out.parent)
     drawn = io.BytesIO()
     with warnings.catch_warnings():
@@ -58,6 +61,16 @@ def save(figure: Figure, out: Path) -> Path:
         shows_values = any(axes.images for axes in figure.axes)
         file.write(drawn.getvalue() if shows_values else _smaller(drawn.getvalue()))
     return out
+
+
+def _no_other_file(out: Path) -> None:
+    """Refuses to draw over what is no picture: a log or a script that was named by mistake would be lost."""
+    if not out.is_file() or not out.stat().st_size:
+        return
+    with out.open("rb") as file:
+        begins = file.read(len(PNG))
+    if begins != PNG:
+        raise BadUsage(f"{out} is there and is no PNG: it is not replaced. Name another file for the picture")
 
 
 def _smaller(png: bytes) -> bytes:

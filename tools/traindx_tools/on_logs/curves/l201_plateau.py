@@ -128,7 +128,8 @@ def check(run: Run) -> Iterator[Finding]:
     witness = _witness(run, series)
     if witness.learned or not _is_flat(c, witness):
         return
-    if not witness.words and (continues_earlier_run(run, series) or abs(tail(c.values)) < 0.1):
+    near_zero = abs(tail(c.values)) < 0.1
+    if not witness.words and (near_zero or _fell_below_zero(c.values) or continues_earlier_run(run, series)):
         return
     yield _finding(c, witness)
 
@@ -182,6 +183,14 @@ def _is_flat(c: Curve, witness: _Witness) -> bool:
         return error <= CERTAIN and -0.5 <= drop(v) <= FLAT_ALONE and best <= BEST_FALL
     allowance = min(2.0 * error, 0.05)
     return -0.5 <= drop(v) <= FLAT + allowance and best <= BEST_FALL + 3.0 * ratio(scatter, level)
+
+
+def _fell_below_zero(v: Floats) -> bool:
+    """Whether a loss that is negative from the start (an energy, a log-density) fell by far more than it scatters.
+
+    It has no zero to take a share of: the energy of a molecule may fall by all it can and by 0.4 % of its own size.
+    """
+    return bool((v < 0.0).all()) and head(v) - tail(v) > MOVED * noise(v)
 
 
 def _moved(v: Floats) -> bool:

@@ -178,11 +178,27 @@ def _side(values: Floats, cut: int) -> tuple[float, float]:
     return median(values[max(0, cut - SIDE):cut]), float(values[cut])
 
 
+def _at_its_checkpoint(c: Curve, cut: int, before: float) -> bool:
+    """Whether a run that went back to an earlier step has the loss that it had there, short of its beginning.
+
+    A run that died at step 700 and went on from the checkpoint of step 500 does again what it had done since.
+    """
+    position, v = c.series.position[c.index], c.values
+    there = int(np.searchsorted(np.maximum.accumulate(position[:cut]), position[cut]))
+    if position[cut] > position[cut - 1] or there < SIDE:
+        return False
+    near = v[max(0, there - 2 * SIDE):min(cut, there + SIDE)]
+    gained = float(v[0]) - before
+    return v[cut] <= median(near) + SIGMAS * noise(near) and median(near) - before < ANEW * gained
+
+
 def _step(run: Run, c: Curve, cut: int, kind: str, limit: float) -> Finding | None:
     v = c.values
     before, after = _side(v, cut)
     if kind == "epoch":
         after = median(v[cut:cut + SIDE])
+    elif _at_its_checkpoint(c, cut, before):
+        return None
     scatter = noise(v[max(0, cut - 8):cut])
     trending = abs(float(v[cut - 1]) - float(v[max(0, cut - SIDE)]))
     if before <= 0.0 or after - before < max(limit * before, SIGMAS * scatter, trending):

@@ -257,7 +257,9 @@ def printed_unit(y: Floats) -> float | None:
         return None
     for decimals in range(10):
         scaled = y * 10.0**decimals
-        if (np.abs(scaled) < 1e12).all() and (np.abs(scaled - np.round(scaled)) < 1e-6).all():
+        if not (np.abs(scaled) < 1e12).all():
+            return None  # further places only make it larger, beyond what a float64 holds at last
+        if (np.abs(scaled - np.round(scaled)) < 1e-6).all():
             return float(10.0**-decimals)
     return None
 
