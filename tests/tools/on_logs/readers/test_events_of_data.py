@@ -57,3 +57,20 @@ def test_events_that_are_no_texts_and_cut_lines_cost_nothing_else() -> None:
                                                                               strict=True))]
     run = read_run(["-"], stdin=("".join(json.dumps(r) + "\n" for r in rows) + '{"step": 99, "event": "ev').encode())
     assert groups(run)["validation"] == TRAIN[3::4]
+
+
+@pytest.mark.parametrize("around", ["extra", "record/extra", "fields", "payload", "jsonPayload", "attributes"])
+def test_what_a_logger_puts_around_its_values_is_no_part_of_their_names(around: str) -> None:
+    def nested(values: dict[str, object]) -> dict[str, object]:
+        for name in reversed(around.split("/")):
+            values = {name: values}
+        return values
+
+    run = read(*(nested({"step": i, "loss": v, "val_loss": v + 1}) for i, v in enumerate(TRAIN)))
+    assert groups(run) == {"train": TRAIN, "validation": [v + 1 for v in TRAIN]}
+    assert run.series[0].step.tolist() == list(range(40))
+
+
+@pytest.mark.parametrize("name", ["extra/", "extra_loss", "extra/extra_loss", "recorder/loss_extra"])
+def test_names_that_only_look_like_wrapped_ones_stay(name: str) -> None:
+    assert all(s.name != "loss" for s in read(*({"step": i, name: v} for i, v in enumerate(TRAIN))).series)
