@@ -112,7 +112,8 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
         f"at the end ({t.place(-1)}): {_what(t)} take {number(slower)} times as long{grown}",
         t.at(start, -1), t.series.source,
         bearing=Bearing.COMPANION,
-        severity=Severity.INFO if work else Severity.LOW if short else Severity.HIGH if slower >= 3 else Severity.MEDIUM,
+        severity=(Severity.INFO if work else Severity.LOW if short else
+                  Severity.HIGH if slower >= 3 else Severity.MEDIUM),
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
                   "phase": phase, "work": bool(work), "data_share": waits, "abrupt": False,
                   "position": float(t.series.position[t.index[start]])})
