@@ -16,6 +16,7 @@ from traindx_tools.on_logs.announced import with_announced
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.beyond_double import as_largest
 from traindx_tools.on_logs.configs import read_config, read_config_lines
+from traindx_tools.on_logs.groups_of_files import with_groups
 from traindx_tools.on_logs.notebook_source import SUFFIX, of_outputs, printed_below_cells, why_unreadable
 from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
@@ -116,7 +117,7 @@ def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None 
     found = replace(found, sources=[of_outputs(s) for s in found.sources])
     sources = tuple(s if isinstance(s, StoredRun) else replace(renamed_source(s, own), forms=forms, formed=set())
                     for s in found.sources)
-    parts = tuple(renamed_series(read_source(source), own) for source in sources)
+    parts = with_groups([renamed_series(read_source(source), own) for source in sources])
     artifacts = [a for p in parts for a in p.artifacts] + found.left_out
     if not (data and any(a.format in DATA or a.format == "image" for a in artifacts)):
         require_something(artifacts, found)

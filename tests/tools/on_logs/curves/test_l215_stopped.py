@@ -57,3 +57,21 @@ def test_it_is_read_from_text() -> None:
                      for i, (a, b) in enumerate(zip(FALLS, stopped(HELD, 4), strict=True)))
     assert {f.measured.get("kind") for f in judge_run(read_run(["-"], stdin=text.encode()))
             if f.rule == "L215"} == {"stopped"}
+
+
+def test_evaluations_after_the_rate_has_reached_zero_are_due_to_be_equal() -> None:
+    """The rate of the step before the first evaluation is the last above 0."""
+    held = series("loss", np.full(6, 2.0547), group="validation", step=np.arange(1, 7) * 4.0)
+    ended = series("learning_rate", np.where(N < 4, 1e-3 * (4 - N), 0.0), step=N + 1)
+    late = series("learning_rate", np.where(N < 8, 1e-3 * (8 - N), 0.0), step=N + 1)
+    rule = check_of("l215_metric_unchanged")
+    assert [f.measured["kind"] for f in rule(run(series("loss", FALLS, step=N + 1), held, late))] == ["series"]
+    assert list(rule(run(series("loss", FALLS, step=N + 1), held, ended))) == []
+    assert len(list(rule(run(series("loss", FALLS, step=N + 1), held)))) == 1
+
+
+def test_one_that_stops_where_the_rate_ends_is_no_copy() -> None:
+    held = series("loss", stopped(HELD, 5), group="validation")
+    assert found(run(series("loss", FLAT), held, series("learning_rate", np.where(N < 6, 1e-3, 0.0)))) == []
+    assert len(found(run(series("loss", FLAT), held, series("learning_rate", np.where(N < 20, 1e-3, 0.0))))) == 1
+    assert len(found(run(series("loss", FLAT), held, series("learning_rate", np.full(24, np.nan))))) == 1

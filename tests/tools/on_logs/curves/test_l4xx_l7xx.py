@@ -157,6 +157,13 @@ def test_steps_that_take_longer_and_longer() -> None:
     assert f.measured["memory_grows"] is True
 
 
+@pytest.mark.parametrize(("seconds", "severity"), [
+    (9.0, Severity.LOW), (900.0, Severity.MEDIUM), (math.nan, Severity.MEDIUM)])
+def test_a_fall_within_seconds_is_low(seconds: float, severity: Severity) -> None:
+    falls = series("throughput", 2_000 / (1 + np.arange(40) / 50), time=(np.arange(40) / 39 * seconds).tolist())
+    assert only(run(falls), "l404_throughput_decay").severity is severity
+
+
 def test_throughput_that_falls() -> None:
     f = only(run(series("tokens_per_second", 50_000 / (1 + np.arange(40) / 15))), "l404_throughput_decay")
     assert f.measured["metric"] == "tokens_per_second"

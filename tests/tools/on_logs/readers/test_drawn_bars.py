@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from traindx_tools.on_logs import Run, read_run
@@ -117,3 +119,50 @@ def test_a_score_that_moves_within_an_epoch_is_kept() -> None:
     text = "".join(f"Epoch 0:  {n}%|###  | {n}/100 [00:01<00:00, 9.9it/s, loss={1 / n:.4f}, val_loss={2 / n:.4f}]\n"
                    for n in range(10, 101, 10))
     assert len(found(read(text))["validation", "loss"]) == 10
+
+
+def screen(losses: list[list[float]], percent: bool) -> str:
+    """Bars of rich: one an epoch, all of them drawn anew where one moves."""
+    def one(epoch: int, done: int, loss: float) -> str:
+        share = f" {100 * done // 4:3}%" if percent else ""
+        drawn = f"\x1b[91m{'━' * (10 * done)}\x1b[90m╺{'━' * (40 - 10 * done)}\x1b[0m"
+        return f"epoch {epoch} {drawn}{share} {done}/4 loss={loss}"
+
+    text = ""
+    for epoch, row in enumerate(losses, 1):
+        above = [one(e + 1, 4, losses[e][-1]) for e in range(epoch - 1)]
+        for done, loss in enumerate(row, 1):
+            text += "\r\x1b[2K" + "\x1b[1A\x1b[2K" * (epoch - 1) + "\n".join([*above, one(epoch, done, loss)])
+        text += "\n" if epoch < len(losses) else ""
+    return text
+
+
+@pytest.mark.parametrize("percent", [False, True])
+def test_full_bars_above_the_one_that_moves_are_no_records_again(percent: bool) -> None:
+    losses = [[2.5, 2.1, 1.8, 1.6], [1.5, 1.4, 1.3, 1.2], [1.1, 1.0, 0.9, 0.8]]
+    run = read(screen(losses, percent))
+    loss, = run.series
+    assert loss.values.tolist() == list(chain(*losses))
+    assert loss.step.tolist() == list(range(1, 13))
+
+
+def test_a_run_that_is_started_again_and_ends_alike_is_a_run() -> None:
+    losses = [[2.5, 2.1, 1.8, 1.6], [1.5, 1.4, 1.3, 1.2]]
+    loss, = read(screen(losses, percent=True) + "\n" + screen(losses, percent=True)).series
+    assert loss.values.tolist() == list(chain(*losses, *losses))
+
+
+def test_equal_ends_of_epochs_and_a_bar_that_is_cut_are_kept() -> None:
+    losses = [[0.5, 0.5, 0.5, 0.5]] * 3
+    text = screen(losses, percent=True)
+    assert read(text).series[0].values.tolist() == [0.5] * 12
+    assert len(read(text[: -len(" 100% 4/4 loss=0.5")]).series[0].values) == 11
+
+
+@pytest.mark.parametrize(("first", "kept"), [("0.0", [2.5, 2.1]), ("2.7", [2.7, 2.5, 2.1]), ("nan", [2.5, 2.1])])
+def test_zeros_before_the_first_batch_are_no_values(first: str, kept: list[float]) -> None:
+    shown = ((0, "?", first), (1, "1.0", "2.5"), (2, "1.0", "2.1"))
+    text = "".join(f"\r {50 * n}%|{'#' * 5 * n}| {n}/2 [00:0{n}<?, {rate}it/s, loss={loss}]" for n, rate, loss in shown)
+    loss, = (s for s in read(text).series if s.name == "loss")
+    assert [v for v in loss.values.tolist() if v == v] == kept
+    assert (first == "nan") == (len(loss.values) == 3 and loss.values[0] != loss.values[0])

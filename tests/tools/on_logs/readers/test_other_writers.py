@@ -118,3 +118,20 @@ def test_the_table_of_the_evaluation_is_no_row_of_the_training_s() -> None:
         f"all  128  929  0.{600 + i}  0.{500 + i}  0.{550 + i}\n" for i in range(1, 9)))
     assert one(run, "loss/box").values.max() < 2.5
     assert one(run, "loss/box").epoch.tolist() == list(range(1, 9))
+
+
+@pytest.mark.parametrize("where", ["__main__:<module>:11", "src.trainer:fit.<locals>.step:45", "train:<lambda>:7",
+                                   "__main__:train:118"])
+def test_the_line_of_the_program_in_a_prefix_of_loguru_is_no_metric(where: str) -> None:
+    before = f"2026-12-03 07:21:26.850 | INFO     | {where} - "
+    text = "".join(f"{before}step {i} | loss {2 - i / 9:.4f}\n" for i in range(9))
+    loss, = read_run(["-"], stdin=text.encode()).series
+    assert (loss.name, loss.step.tolist(), loss.values[1]) == ("loss", list(range(9)), 1.8889)
+
+
+@pytest.mark.parametrize("before", ["2026-12-03 07:21:26.850 | ", "[INFO] ", "07:21:26 - ", ""])
+@pytest.mark.parametrize("counter", ["step", "Iter", "global_step"])
+def test_a_counter_behind_a_clock_is_no_place_of_a_program(before: str, counter: str) -> None:
+    text = "".join(f"{before}{counter}:{i} - loss: {2 - i / 9:.4f}\n" for i in range(9))
+    loss, = read_run(["-"], stdin=text.encode()).series
+    assert loss.step.tolist() == list(range(9))

@@ -85,3 +85,26 @@ def test_writers_that_say_the_same_or_go_on_share_one(later: Callable[[int], tup
     told = _read(tmp_path, "a.log", "".join(mixed if later(0) == (0, 0) else first + second)).series
     assert len(told) == 1
     assert (told[0].step[1:] > told[0].step[:-1]).all()
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("first", ["train/n_updates", "time/total_timesteps"])
+def test_a_counter_that_some_records_have_not_gives_way_to_one_that_all_have(first: str, form: str,
+                                                                             tmp_path: Path) -> None:
+    """The JSON of stable-baselines3: its first record has no count of updates, which stands first in the others."""
+    names = [first, *({"train/n_updates", "time/total_timesteps"} - {first})]
+    rows = [{"train/n_updates": 10 * i, "time/total_timesteps": 256 * (i + 1)} for i in range(40)]
+    text = ",".join([*names, "train/loss"]) + "\n" + "".join(
+        ",".join(str(r[n]) if i or n != "train/n_updates" else "" for n in names) + f",{_loss(i)}\n"
+        for i, r in enumerate(rows))
+    if form == "jsonl":
+        text = "".join("{" + ", ".join(f'"{n}": {r[n]}' for n in names if i or n != "train/n_updates")
+                       + f', "train/loss": {_loss(i)}}}\n' for i, r in enumerate(rows))
+    (loss,) = _read(tmp_path, f"a.{form}", text).series
+    assert loss.step.tolist() == [256 * (i + 1) for i in range(40)]
+
+
+def test_counters_of_different_kinds_of_records_stay_their_own(tmp_path: Path) -> None:
+    text = "".join(f'{{"iter": {i}, "loss": {_loss(i)}}}\n{{"step": {i}, "reward": {i / 2}}}\n' for i in range(30))
+    assert {s.name: s.step.tolist() for s in _read(tmp_path, "a.jsonl", text).series} == {
+        "loss": list(range(30)), "reward": list(range(30))}

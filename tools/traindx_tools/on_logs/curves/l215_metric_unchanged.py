@@ -11,7 +11,8 @@ metric must be equal, since those have few possible values), "before-after" (two
 before and after, or initial and final), "stopped" (moved at first, and from some record on nearly all held-out metrics
 are equal, at five records and more: they broke off instead of coming to rest by their last digits; `measured.training`
 says whether the training loss goes on "falling" or is "flat" meanwhile), "weights" (the norm of the parameters is
-logged and never changes). An accuracy of exactly 0 or 1 is left alone.
+logged and never changes). An accuracy of exactly 0 or 1 is left alone, and so are evaluations behind the first of
+which the log has no learning rate but 0.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+
+import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, median, tail
@@ -98,19 +101,36 @@ def _repeated(run: Run) -> Iterator[Finding]:
     moved = [c for c in held_out if not constant(c.values)]
     stopped = standing(held_out, [c for c in fine if _digits(float(c.values[-1])) >= DIGITS])
     if stopped is not None:
-        yield _stopped(run, stopped)
+        if not _rate_is_zero_after(run, stopped.curve, stopped.first):
+            yield _stopped(run, stopped)
         return
     for c in held_out:
         coarse = c not in fine
         enough = len(c) >= (COARSE_RECORDS if coarse else RECORDS) and _digits(float(c.values[0])) >= DIGITS
         if not constant(c.values) or not enough or (coarse and moved) or (moved and _few_beside(c, moved)):
             continue
+        if _rate_is_zero_after(run, c, 0):
+            return
         start, end = c.where(0, len(c) - 1)
         yield _finding(
             run, f"{c.series} is {number(float(c.values[0]))} to the last digit at all {len(c)} evaluations "
                  f"{span(c.series, start, end)}", c.series.at(start, end), c.series.source,
             {"kind": "series", "metric": c.series.name, "value": float(c.values[0]), "records": len(c)})
         return
+
+
+def _rate_is_zero_after(run: Run, c: Curve, first: int) -> bool:
+    """Whether the learning rate is 0 at all records behind that evaluation: the same numbers are due then."""
+    rate = run.first("learning_rate")
+    if rate is None or not len(rate):
+        return False
+    at = c.where(first, first)[0]
+    for mine, others in ((c.series.step, rate.step), (c.series.epoch, rate.epoch),
+                         (c.series.line, rate.line if rate.source == c.series.source else rate.line[:0])):
+        if len(others) and np.isfinite(others).all() and np.isfinite(mine[at]):
+            behind = rate.values[others > mine[at]]
+            return bool(len(behind) and not behind.any())
+    return False
 
 
 def _stopped(run: Run, told: Standing) -> Finding:

@@ -25,6 +25,7 @@ ENOUGH = 8
 EXPLAINS = 0.7
 LITTLE = 0.1
 BEYOND = 1.25
+BRIEF = 60.0
 SAME_PACE, SAME_STAGE = 0.9, 1.2
 MOST_STAGES = 32
 NOT_PHASES = frozenset({"step_time", "epoch_time", "time/total", "time/eta", "time/elapsed"})
@@ -51,6 +52,7 @@ RULE = Rule(
         "beyond": Threshold(BEYOND, "times the square of a size", "that grows at the same record: explained by it"),
         "same pace": Threshold(SAME_PACE, "of the tokens a second at first", "then a step does more, none is slower"),
         "same stage": Threshold(SAME_STAGE, "times, over all stages", "below, steps of a size take as long as before"),
+        "brief": Threshold(BRIEF, "seconds", "a shared machine changes its pace for that long: low"),
         "trend": Threshold(TREND, "rank correlation with the step", "a quarter of the scatter or more is trend"),
     },
 )
@@ -103,16 +105,27 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
     phase, grown = _phase(run)
     waits, said = _waits(run, t)
     work = _same_pace(run) or _by_plan(run, t)
-    grown += said + work
+    short = _within_seconds(run, t)
+    grown += said + work + short
     return RULE.finding(
         f"{t.series} goes from {number(early)} (median of {third} records from {t.place(start)} on) to {number(late)} "
         f"at the end ({t.place(-1)}): {_what(t)} take {number(slower)} times as long{grown}",
         t.at(start, -1), t.series.source,
         bearing=Bearing.COMPANION,
-        severity=Severity.INFO if work else Severity.HIGH if slower >= 3 else Severity.MEDIUM,
+        severity=(Severity.INFO if work else Severity.LOW if short else
+                  Severity.HIGH if slower >= 3 else Severity.MEDIUM),
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
                   "phase": phase, "work": bool(work), "data_share": waits, "abrupt": False,
                   "position": float(t.series.position[t.index[start]])})
+
+
+def _within_seconds(run: Run, t: Track) -> str:
+    """Words for a run whose own clock says that it took less than a minute; "" for a longer one, or without a clock."""
+    elapsed = run.first("elapsed", group="train")
+    clocks = [t.series.time] + ([elapsed.values] if elapsed is not None and len(elapsed) >= ENOUGH else [])
+    spans = [float(np.ptp(c)) for c in clocks if len(c) and np.isfinite(c).all()]
+    whole = max(spans, default=0.0)
+    return f"; all within {number(whole)} s: other programs on the machine can do that" if 0 < whole < BRIEF else ""
 
 
 def _waits(run: Run, t: Track) -> tuple[float | None, str]:

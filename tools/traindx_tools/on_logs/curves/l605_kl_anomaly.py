@@ -84,7 +84,7 @@ def _zero(run: Run, c: Curve) -> Finding | None:
     off = weight is not None and weight[1] == 0.0
     start, end = c.where(0, len(c) - 1)
     beside = [f"grad_norm is {number(norm)}" if norm is not None else "",
-              f"the learning rate {number(rate)}" if rate is not None else "",
+              f"the learning rate is {number(rate)}" if rate is not None else "",
               f"the reward is {course}" if course != "unknown" else ""]
     said = ", ".join(b for b in beside if b)
     severity = Severity.INFO if off or (successive and course == "rising") else (

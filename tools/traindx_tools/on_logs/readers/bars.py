@@ -76,6 +76,8 @@ class Bars:
 
     redrawn: int = 0
     """Drawings of bars with means that a later one of the same epoch replaced."""
+    _full: dict[tuple[float, float, tuple[int, ...]], str] = field(default_factory=dict)
+    """What the full bar of an epoch showed."""
     _held: Record | None = None
     _kind: str = ""
     _held_out: set[int] = field(default_factory=set)
@@ -106,7 +108,7 @@ class Bars:
             return [record]
         again = self._held is not None and self._redraws(self._held, record, kind)
         self.redrawn += again and kind == "keras"
-        done = [] if self._held is None or again else [self._released(self._held)]
+        done = [] if self._held is None or again or self._drawn_before(self._held) else [self._released(self._held)]
         self._held, self._kind = (record, kind) if kind else (None, "")
         return done if kind else [*done, record]
 
@@ -121,6 +123,25 @@ class Bars:
         if kind in ("keras", "meter"):
             return same_count or (record.step > held.step and held.step < held.total)
         return same_count and {id(c) for c in held.columns} <= {id(c) for c in record.columns}
+
+    def _drawn_before(self, held: Record) -> bool:
+        """Whether this is the full bar of an epoch, above the one that moves, that is drawn again and again as it was.
+
+        A bar that has moved since is another one: a run that was started again. Zeros before the first batch are what
+        a bar shows that was given nothing yet.
+        """
+        if self._kind != "tqdm":
+            return False
+        if held.step == 0.0 and not math.isnan(held.total) and not any(held.numbers):
+            return True
+        if math.isnan(held.epoch):
+            return False
+        bar, told = (held.epoch, held.total, tuple(map(id, held.columns))), repr(held.numbers)
+        if held.step != held.total:
+            self._full.pop(bar, None)
+            return False
+        before, self._full[bar] = self._full.get(bar), told
+        return before == told
 
     def _released(self, held: Record) -> Record:
         """What counts the batches of an evaluation says nothing of where in the run it stands."""
@@ -141,4 +162,4 @@ class Bars:
     def flush(self) -> list[Record]:
         """What is still held back."""
         held, self._held = self._held, None
-        return [] if held is None else [self._released(held)]
+        return [] if held is None or self._drawn_before(held) else [self._released(held)]

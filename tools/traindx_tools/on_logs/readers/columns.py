@@ -22,7 +22,7 @@ from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
 from traindx_tools.on_logs.readers.growing import unknown
 from traindx_tools.on_logs.readers.halving import Records
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
-from traindx_tools.on_logs.readers.notes import MAX_NOTES, of_event
+from traindx_tools.on_logs.readers.notes import MAX_NOTES, group_of_event, of_event
 from traindx_tools.on_logs.readers.numbers import count, value
 from traindx_tools.on_logs.readers.one_counter import without_twins
 from traindx_tools.on_logs.readers.recorder import ROOM, Columns, Key, Recorder
@@ -147,15 +147,24 @@ class _Layout:
 
 
 def starting_over(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> frozenset[str]:
-    """The columns that count and fall again, as batches of an epoch do, where another of them rises all along."""
+    """The columns that count and fall again, as batches of an epoch do, where another of them rises all along.
+
+    And those that some rows have not, where another one, as surely a step, stands in all of their rows and in more.
+    """
     at = [i for i, n in enumerate(names) if role(n) == STEP]
     if len(at) < 2:
         return frozenset()
     every = list(rows)
-    told = [[s for r in every if (s := _counted(r[i])) is not None] for i in at]
+    cells = [[_counted(r[i]) for r in every] for i in at]
+    told = [[s for s in c if s is not None] for c in cells]
     falls = [any(b < a for a, b in pairwise(t)) for t in told]
     rises = any(not fell and len(set(t)) > 1 for t, fell in zip(told, falls, strict=True))
-    return frozenset(names[i] for i, fell in zip(at, falls, strict=True) if fell and rises)
+    over = {names[i] for i, fell in zip(at, falls, strict=True) if fell and rises}
+    where = [{row for row, s in enumerate(c) if s is not None} for c in cells]
+    seldom = {names[i] for i, mine in zip(at, where, strict=True) if any(
+        mine < other and sureness(names[j]) >= sureness(names[i]) and names[j] not in over
+        for j, other in zip(at, where, strict=True))}
+    return frozenset(over | seldom)
 
 
 def _layout(names: tuple[str, ...], within: frozenset[str] = frozenset()) -> _Layout:
@@ -202,6 +211,8 @@ class RowReading:
         epoch = math.nan if layout.epoch < 0 else _or_nan(number(cells[layout.epoch]))
         time = math.nan if layout.time < 0 else moment(cells[layout.time])
         group = "" if layout.group < 0 else GROUPS.get(str(cells[layout.group]).strip().lower(), "")
+        if self.tells_events and not group:
+            group = group_of_event(dict(zip(names, cells, strict=False)))
         rank = None if layout.rank < 0 else _whole(number(cells[layout.rank]))
         if layout.total >= 0:
             self.planned = number(cells[layout.total]) or self.planned

@@ -142,6 +142,8 @@ class JsonRows:
         record = parse(line)
         if not isinstance(record, dict) or any(isinstance(v, (dict, list)) for v in record.values()):
             return None
+        if notes.group_of_event(record):
+            return None
         names = tuple(record)
         wanted = self.reading.takes(names)
         if wanted is None or any(isinstance(record[names[i]], str) for i in wanted):
@@ -164,11 +166,13 @@ class JsonRows:
 
 
 def _tells(record: _Record, line: bytes) -> bool:
-    """Whether lines of this shape say something of the run in words; then each is read by itself."""
+    """Whether lines of this shape say something of the run in words, or whose data they are about; then each is read
+    by itself."""
     if len(record.numbers) == len(record.names):
         return False
     told = parse(line.decode("utf-8", "replace"))
-    return isinstance(told, dict) and notes.of_event(told, measured=False) is not None
+    return isinstance(told, dict) and (
+        notes.of_event(told, measured=False) is not None or bool(notes.group_of_event(told)))
 
 
 def _learned(mask: bytes, line: bytes) -> _Record | None:

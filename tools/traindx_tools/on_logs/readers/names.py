@@ -176,6 +176,8 @@ _WORDS = re.compile(r"[A-Za-z]*[\u00c0-\u024f][A-Za-z\u00c0-\u024f]*[0-9]*|"
 
 _DETECTOR = re.compile(r"metrics/(.+)\([BMP]\)$")
 """How Ultralytics names what it measures on the validation set: boxes, masks, poses."""
+_WRAPPED = re.compile(r"(?:record/)?(?:extra|fields|payload|jsonPayload|attributes|context)/(?=.)")
+"""What loggers that write JSON put around the values that they were given (loguru, tracing, cloud loggers)."""
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s(?!\w)")
 _JOINED = re.compile(r"mAP|mIoU|mAR|IoU")
 _POWER = re.compile(r"\s?\((?:1[eE]|10\^|10\*\*)(?P<power>[+-]?\d{1,2})\)$")
@@ -198,6 +200,9 @@ def group_word(word: str) -> str | None:
 def identify(original: str) -> Name:
     """Canonical name and group of a metric name as written, at most a few words long."""
     unit = _POWER.search(original)
+    wrapped = _WRAPPED.match(original)
+    if wrapped is not None:
+        return identify(original[wrapped.end():])
     if unit is None:
         return _identify(_NUMBERED_GROUP.sub(r"\1", original))
     name = identify(original[:unit.start()])

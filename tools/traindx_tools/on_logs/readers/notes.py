@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from traindx_tools.on_logs.readers.languages import RESUME_WORDS, RESUMED
+from traindx_tools.on_logs.readers.names import TEST, VALIDATION
 from traindx_tools.on_logs.readers.numbers import value
 
 MAX_NOTES = 2_000
@@ -80,6 +81,12 @@ _MAGNITUDE = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9}
 
 _EVENT_NAMES = frozenset({"event", "event_type", "type", "kind", "message", "msg", "action", "status", "text"})
 """Members of a record of JSON by which loggers say what happened."""
+_EVENT_OF_DATA = frozenset({"event", "event_type", "type", "kind", "message", "msg"})
+"""Those whose words may say on which data the record was measured."""
+_LONGEST_EVENT, _WORDS_OF_EVENT = 40, 3
+_HELD_OUT = {**dict.fromkeys(("val", "valid", "validation", "validate", "eval", "evaluation", "evaluate"), VALIDATION),
+             **dict.fromkeys(("test", "testing"), TEST)}
+_OF_TRAINING = frozenset({"train", "training"})
 _SETTINGS = frozenset({"never", "allow", "must", "auto", "false", "true", "no", "yes", "none", "null"})
 """Values of settings: `"resume": "allow"` is no resume."""
 
@@ -101,6 +108,18 @@ def of_event(record: Mapping[str, Any], *, measured: bool) -> tuple[str, str] | 
     speaking = {n: v for n, v in said.items() if n.lower() in _EVENT_NAMES} if measured else said
     kind = kind_of(_spoken(speaking)) if speaking else None
     return None if kind is None else (kind, ", ".join(f"{n}: {v}" for n, v in said.items())[:MAX_TEXT])
+
+
+def group_of_event(record: Mapping[str, Any]) -> str:
+    """On which held-out data the record's numbers were measured, where its event is named so: `"event": "eval"`,
+    `"msg": "validation done"`; "" where it is not. A sentence names no event."""
+    for name, told in record.items():
+        if isinstance(told, str) and len(told) <= _LONGEST_EVENT and name.lower() in _EVENT_OF_DATA:
+            words = re.findall("[a-z]+", told.lower())
+            groups = {_HELD_OUT.get(w, "") for w in words} - {""}
+            if len(words) <= _WORDS_OF_EVENT and len(groups) == 1 and not _OF_TRAINING & set(words):
+                return groups.pop()
+    return ""
 
 
 def _spoken(record: Mapping[str, str]) -> str:

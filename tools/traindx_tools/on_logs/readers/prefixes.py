@@ -7,8 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 
+from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
+
 _LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS)"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_COUNTED = f"(?i:{'|'.join(map(re.escape, (*STEP_WORDS, *EPOCH_WORDS)))})"
+"""Words of a counter: "step:12 - loss 0.3" begins with no place of a program."""
 _PARTS = tuple(re.compile(p) for p in (
     # the time, in the forms of logging, loguru, MMEngine, ISO 8601
     rf"[\[(<]?(?P<date>\d{{4}}[-/]\d\d[-/]\d\d)[ T_,]\s?(?P<clock>{_CLOCK})(?:Z|\s?[+-]\d\d:?\d\d)?(?:\s?UTC)?[\])>]?"
@@ -26,7 +30,8 @@ _PARTS = tuple(re.compile(p) for p in (
     rf"[\[(<]?(?P<level>{_LEVEL})[\])>]?(?::(?P<root>[\w.]+):|(?![\w/])[ \t,:|-]*)",
     r"\[(?:titan|[\w./-]+\.py(?::\d+)?(?::\w+)?|[\w.]+:\d+(?::\w+)?)\][ \t:|-]*",
     r"[\w./-]+\.py:\d+(?::\w+)?(?:[ \t]*[-|>:]+[ \t]*|[ \t]+)",
-    rf"[\w.]+(?::\w+)?:\d+ [|>-] ?|(?:__main__|root)[ \t]*[-|:][ \t]*|[\w.]+ - (?={_LEVEL}\b)|pid=\d+[ \t]+",
+    rf"(?!{_COUNTED}:)[\w.]+(?::[\w.<>]+)?:\d+ [|>-] ?|(?:__main__|root)[ \t]*[-|:][ \t]*|"
+    rf"[\w.]+ - (?={_LEVEL}\b)|pid=\d+[ \t]+",
 ))
 _CLOCK_AT = re.compile(rf"[ T_,]\s?({_CLOCK})")
 _MAY_START = re.compile(r"\s{0,4}(?:[\[(<\dTDINWECFSrRgGpPwd_]|[JFMASOND][a-z]{2} [ \d]\d |"
