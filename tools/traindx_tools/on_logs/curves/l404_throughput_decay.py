@@ -112,11 +112,16 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
         f"at the end ({t.place(-1)}): {_what(t)} take {number(slower)} times as long{grown}",
         t.at(start, -1), t.series.source,
         bearing=Bearing.COMPANION,
-        severity=(Severity.INFO if work else Severity.LOW if short else
-                  Severity.HIGH if slower >= 3 else Severity.MEDIUM),
+        severity=_severity(work, short, slower),
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
                   "phase": phase, "work": bool(work), "data_share": waits, "abrupt": False,
                   "position": float(t.series.position[t.index[start]])})
+
+
+def _severity(work: str, short: str, slower: float) -> Severity:
+    if work:
+        return Severity.INFO
+    return Severity.LOW if short else Severity.HIGH if slower >= 3 else Severity.MEDIUM
 
 
 def _within_seconds(run: Run, t: Track) -> str:
@@ -166,14 +171,15 @@ def _one_step(run: Run, t: Track, turn: int, times: Floats) -> Finding:
     phase, grown = _phase(run)
     waits, said = _waits(run, t)
     work = _more_work(run, t, turn, slower) or _same_pace(run) or _by_plan(run, t)
-    grown += said + work
+    short = _within_seconds(run, t)
+    grown += said + work + short
     return RULE.finding(
         f"{t.series} goes from {number(float(t.y[turn - 1]))} at {t.place(turn - 1)} to {number(float(t.y[turn]))} at "
         f"{t.place(turn)} and stays there (medians before and after {number(early)} and {number(late)}): {_what(t)} "
         f"take {number(slower)} times as long from there on{grown}",
         t.at(turn - 1, turn), t.series.source, title="Steps take longer from one step on",
         bearing=Bearing.COMPANION,
-        severity=Severity.INFO if work else Severity.HIGH if slower >= 3 else Severity.MEDIUM,
+        severity=_severity(work, short, slower),
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": False,
                   "phase": phase, "work": bool(work), "data_share": waits, "abrupt": True,
                   "position": float(t.series.position[t.index[turn]])})
