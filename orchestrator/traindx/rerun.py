@@ -28,6 +28,7 @@ from traindx.notices import Say, begun, unsaid
 from traindx.planting import with_planted
 from traindx.proving import decidable, with_experiments
 from traindx.sandbox import find_sandbox, refused_a_write
+from traindx.seen_at_once import seen_at_once
 from traindx.stopping import run_here
 from traindx.trial_run import TrialRun
 from traindx.verify import Outcome, clean_environment, ended, read_outcome, specification, supervised, verify_from
@@ -142,6 +143,8 @@ def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DE
     written = tuple(sorted(f for f, stamp in after.items() if before.get(f) != stamp))
     told = read_folder(live)
     seen = (*told.seen_from(copy.resolve()), *beside_files(told, workspace.resolve()))
+    for sentence in () if outcome.cancelled else seen_at_once(told, seen, copy.resolve()):
+        say(sentence)
     origins = () if outcome.cancelled else _origins(command, workspace, folder, timeout, job, seen, say)
     rerun = Rerun(command, copy, outcome, written, (*seen, *origins))
     if not outcome.cancelled:
