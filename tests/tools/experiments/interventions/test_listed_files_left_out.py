@@ -69,3 +69,22 @@ def test_the_copy_has_neither_the_file_nor_its_name(tmp_path: Path) -> None:
     assert json.loads(out["config.json"] or b"") == {"shards": ["a.npz", "c.npz"], "seed": 3}
     alone = prepare(parse_change("files-alone:files=data/b.npz"), "python train.py", tmp_path).files
     assert json.loads(alone["config.json"] or b"") == {"shards": ["b.npz"], "seed": 3}
+
+
+@pytest.mark.parametrize("path", ["data/b.npz", "./data/b.npz", "data/../data/b.npz", "{folder}/data/b.npz"])
+def test_a_file_is_left_out_by_any_spelling_of_its_path(tmp_path: Path, path: str) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("a.npz", "b.npz"):
+        (tmp_path / "data" / name).write_bytes(b"1")
+    change = parse_change(f"files-left-out:files={path.format(folder=tmp_path)}")
+    assert prepare(change, "python train.py", tmp_path).files == {"data/b.npz": None}
+
+
+@pytest.mark.parametrize("path", ["../b.npz", "./b.npz", "{folder}/../b.npz"])
+def test_a_path_of_no_file_of_the_workspace_is_refused(tmp_path: Path, path: str) -> None:
+    (tmp_path / "inside" / "data").mkdir(parents=True)
+    (tmp_path / "inside" / "data" / "b.npz").write_bytes(b"1")
+    (tmp_path / "b.npz").write_bytes(b"1")
+    change = parse_change(f"files-left-out:files={path.format(folder=tmp_path / 'inside')}")
+    with pytest.raises(BadUsage, match="no file below"):
+        prepare(change, "python train.py", tmp_path / "inside")

@@ -36,7 +36,8 @@ def _below(folder: Path) -> Iterator[str]:
 
 
 def _matching(folder: Path, pattern: str) -> list[str]:
-    found = [n for n in _below(folder) if fnmatch.fnmatchcase(n, pattern)]
+    inside = os.path.relpath(pattern, folder) if os.path.isabs(pattern) else os.path.normpath(pattern)
+    found = [n for n in _below(folder) if fnmatch.fnmatchcase(n, inside.replace(os.sep, "/"))]
     if not found:
         raise BadUsage(f"no file below {folder} matches {pattern!r}: a path in it is expected, with wildcards as in "
                        "'data/shard-*.npz'.")
