@@ -125,8 +125,8 @@ def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DE
                 say: Say = unsaid) -> Rerun:
     """Runs the command in a copy of the workspace below `folder`, without the secrets of this environment.
 
-    The live instruments are attached; what they see is in the result. A run that an earlier process made in this
-    folder, of the same command on the same files, is taken as it is.
+    The live instruments are attached; what they see is in the result, and is said as soon as the command has ended.
+    A run that an earlier process made in this folder, of the same command on the same files, is taken as it is.
     """
     copy, live = folder / "copy", folder / "live"
     state = _state_of(command, workspace)
@@ -143,9 +143,11 @@ def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DE
     written = tuple(sorted(f for f, stamp in after.items() if before.get(f) != stamp))
     told = read_folder(live)
     seen = (*told.seen_from(copy.resolve()), *beside_files(told, workspace.resolve()))
-    for sentence in () if outcome.cancelled else seen_at_once(told, seen, copy.resolve()):
-        say(sentence)
-    origins = () if outcome.cancelled else _origins(command, workspace, folder, timeout, job, seen, say)
+    origins: tuple[Finding, ...] = ()
+    if not outcome.cancelled:
+        for sentence in seen_at_once(told, seen, copy.resolve()):
+            say(sentence)
+        origins = _origins(command, workspace, folder, timeout, job, seen, say)
     rerun = Rerun(command, copy, outcome, written, (*seen, *origins))
     if not outcome.cancelled:
         _remembered(rerun, folder, state)

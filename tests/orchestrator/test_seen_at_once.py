@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
-from traindx.seen_at_once import FACTS, FINDINGS, seen_at_once
+import numpy as np
+import pytest
+
+from traindx.rerun import run_in_copy
+from traindx.seen_at_once import FINDINGS, LINES, seen_at_once
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.live.reading import LiveRun, read_folder
 
@@ -26,7 +31,7 @@ def finding(severity: Severity, statement: str = "the weight of head never moved
 
 def test_findings_come_first_then_facts_then_files(tmp_path: Path) -> None:
     (tmp_path / "data.npz").write_bytes(b"x")
-    told = recorded(tmp_path / "live", f"backward at {tmp_path}/train.py:4\nmodel Net: trained", tmp_path,
+    told = recorded(tmp_path / "live", "backward at train.py:4\nmodel Net: trained", tmp_path,
                     [str(tmp_path / "data.npz")])
     said = list(seen_at_once(told, [finding(Severity.HIGH)], tmp_path))
     assert said[0].startswith("seen in this run, not weighed yet: T203 the weight of head never moved")
@@ -40,15 +45,43 @@ def test_remarks_of_a_healthy_run_are_not_told_as_something_seen(tmp_path: Path)
 
 
 def test_many_are_counted_and_no_line_breaks_out(tmp_path: Path) -> None:
-    told = recorded(tmp_path / "live", "\n".join(f"loss {i}: {'x' * 900}\x1b[31m" for i in range(FACTS + 4)), tmp_path)
+    told = recorded(tmp_path / "live", "\n".join(f"loss {i}: {'x' * 900}\x1b[31m" for i in range(LINES + 4)), tmp_path)
     said = list(seen_at_once(told, [finding(Severity.HIGH, f"a\nb {i}") for i in range(FINDINGS + 2)], tmp_path))
-    assert len(said) == FINDINGS + 1 + FACTS + 1
+    assert len(said) == FINDINGS + 1 + LINES + 1
     assert "2 more" in said[FINDINGS]
     assert "4 more facts" in said[-1]
     assert not any("\n" in s or "\x1b" in s for s in said)
-    assert max(map(len, said)) < 260
-
+    assert max(map(len, said)) <= 440
 
 
 def test_a_run_without_training_tells_nothing(tmp_path: Path) -> None:
     assert list(seen_at_once(LiveRun(()), [], tmp_path)) == []
+
+
+TRAINS = '''import numpy as np, torch
+x = torch.from_numpy(np.load("rows.npz")["x"])
+net = torch.nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    torch.nn.functional.mse_loss(net(x), torch.zeros(4, 1)).backward()
+    opt.step()
+'''
+
+
+def test_a_run_in_a_copy_says_it_when_the_command_has_ended(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    project = tmp_path / "project"
+    project.mkdir()
+    np.savez(project / "rows.npz", x=np.ones((4, 3), np.float32))
+    (project / "train.py").write_text(TRAINS)
+    said: list[str] = []
+    rerun = run_in_copy(f"{sys.executable} train.py", project, tmp_path / "rerun", 60, said.append)
+    assert rerun.outcome.exit_code == 0
+    assert "runs in a copy" in said[0]
+    assert "fact: backward at train.py:7" in said
+    assert any(s.startswith("fact: optimizer SGD: 3 steps") for s in said)
+    assert said[-1] == "fact: it read rows.npz"
+    said.clear()
+    run_in_copy(f"{sys.executable} train.py", project, tmp_path / "rerun", 60, said.append)
+    assert said == []

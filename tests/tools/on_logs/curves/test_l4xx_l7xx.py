@@ -297,6 +297,15 @@ def test_speed_that_halves_at_one_place_is_abrupt() -> None:
     assert f.measured["abrupt"] is False
 
 
+@pytest.mark.parametrize(("seconds", "severity"), [
+    (9.0, Severity.LOW), (900.0, Severity.MEDIUM), (math.nan, Severity.MEDIUM)])
+def test_a_halving_within_seconds_is_low(seconds: float, severity: Severity) -> None:
+    halves = series("tokens_per_second", HALVED, time=(np.arange(60) / 59 * seconds).tolist())
+    f = only(run(halves), "l404_throughput_decay")
+    assert f.measured["abrupt"] is True
+    assert f.severity is severity
+
+
 SLOWER = np.where(np.arange(60) < 35, 0.4, 0.85)
 
 
