@@ -17,6 +17,7 @@ from typing import Any
 
 from traindx.durable import write_state
 from traindx.experiment_place import ProtectedPlace
+from traindx.interpreters import lacking_in
 from traindx.model import Verify
 from traindx.scratch import SCRATCH
 from traindx.terms import runnable
@@ -90,8 +91,9 @@ class Answer:
 
     @property
     def rest(self) -> tuple[str, ...]:
-        """Commands that go on where the budget ended."""
-        return tuple(_typed(self.request, r) for r in self.results if r.wants)
+        """Commands that go on where the budget ended, or with a Python that has what this one lacks."""
+        return (*(_typed(self.request, r) for r in self.results if r.wants),
+                *dict.fromkeys(c for r in self.results if (c := _elsewhere(self.request, r))))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -196,4 +198,14 @@ def _typed(request: Request, result: Result) -> str:
     words += ["--repeats", str(request.repeats)] if request.repeats != MOST_REPEATS else []
     words += ["--out", str(request.out)] if request.out is not None else []
     return shlex.join([*words, "--resume"])
+
+
+def _elsewhere(request: Request, result: Result) -> str:
+    """The experiment with another Python, "" where no run of it lacked a package that another one has."""
+    broke = next((m.run.trace.broke for m in result.made if m.run.trace.broke), "")
+    absent = lacking_in(broke, request.command, request.workspace)
+    if absent is None or not absent.command:
+        return ""
+    return shlex.join(["traindx", "experiment", str(request.workspace), "--run", absent.command, "--change",
+                       str(result.design.change)])
 

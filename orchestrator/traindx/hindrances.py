@@ -8,11 +8,13 @@ that the fix changed) and what the diagnosis was about stay failures of the fix.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
+from traindx.interpreters import ABSENT, Lacking, in_project, lacking, lacking_in
 from traindx.model import Diagnosis, Verify
 from traindx.verify import NewRun, Outcome
 from traindx_tools.on_logs.run import ErrorEvent
@@ -25,14 +27,8 @@ TAIL_BYTES = 2**16
 SHELL_LINES = 20
 """Lines at the end of an output without an exception that may name what stopped the command."""
 
-INSTALLED_AS = {"cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml",
-                "skimage": "scikit-image", "bs4": "beautifulsoup4", "git": "gitpython", "dateutil": "python-dateutil",
-                "google.protobuf": "protobuf", "pytorch_lightning": "pytorch-lightning", "attr": "attrs"}
-"""Packages whose name in the package index is another than the one that is imported."""
-
 _REPORTERS = ("ChildFailedError", "CalledProcessError")
 """Exceptions of launchers, which only say that the script failed."""
-_ABSENT = re.compile(r"No module named ['\"]?([\w.]+)")
 _NOT_IN = re.compile(r"cannot import name ['\"](\w+)['\"] from (?:partially initialized module )?['\"]([\w.]+)")
 
 
@@ -66,13 +62,11 @@ class Ended:
     """Its type and message; without one, the last lines of the output."""
     changes: tuple[Change, ...]
     workspace: Path
+    command: str = ""
 
     def ours(self, module: str) -> bool:
         """Whether a module belongs to the project, or its name came with the fix."""
-        names = module.split(".")
-        here = any(any((folder / names[0]).glob("*.py")) or (folder / f"{names[0]}.py").is_file()
-                   for folder in (self.workspace, self.workspace / "src"))
-        return here or any(c.brought(n) for c in self.changes for n in names)
+        return in_project(module, self.workspace) or any(c.brought(n) for c in self.changes for n in module.split("."))
 
     @property
     def in_changed_line(self) -> bool:
@@ -91,7 +85,8 @@ def hindrance(diagnosis: Diagnosis, verify: Verify, outcome: Outcome, after: New
     text = tail(outcome.folder / "output.log")
     error = last_error(text)
     said = f"{error.type}: {error.message}" if error is not None else "\n".join(text.splitlines()[-SHELL_LINES:])
-    ended = Ended(outcome, error, said, tuple(changes), workspace)
+    ended = Ended(outcome, error, said, tuple(changes), workspace,
+                  verify.command if isinstance(verify.command, str) else shlex.join(verify.command or ()))
     if not ended.in_changed_line:
         for judged in _KINDS:
             found = judged(ended)
@@ -123,13 +118,17 @@ def _cut_off(outcome: Outcome, verify: Verify) -> str | None:
     return None
 
 
+def package_lacking(text: str, command: str, workspace: Path) -> Lacking | None:
+    """The package whose absence ended an output, None where something else did or the package is the project's own."""
+    error = last_error(text)
+    return lacking_in(f"{error.type}: {error.message}", command, workspace) if error is not None else None
+
+
 def _module(ended: Ended) -> str | None:
     """A package that is not installed, or not in the version that the code was written for."""
-    absent = _ABSENT.search(ended.said)
+    absent = ABSENT.search(ended.said)
     if absent is not None:
-        package = INSTALLED_AS.get(absent[1]) or INSTALLED_AS.get(absent[1].split(".")[0]) or absent[1].split(".")[0]
-        return None if ended.ours(absent[1]) else (
-            f"the package {absent[1].split('.')[0]} is not installed where the command runs: pip install {package}")
+        return None if ended.ours(absent[1]) else str(lacking(absent[1], ended.command, ended.workspace))
     name = _NOT_IN.search(ended.said)
     if name is not None:
         return None if ended.ours(name[2]) or ended.ours(name[1]) else (

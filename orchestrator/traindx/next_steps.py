@@ -78,8 +78,13 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
 
 def with_budget(report: Examined, command: str, seconds: int) -> str:
     """The diagnosis once more, with a command that is run and so many seconds of experiments after it."""
+    return once_more(report, command, f" --budget {seconds}")
+
+
+def once_more(report: Examined, command: str, options: str = "") -> str:
+    """The diagnosis once more, with a command that is run."""
     subject = report.subject or typed([seen_from_here(report.places.root)])
-    return f"traindx diagnose {subject} --run {typed([command])} --budget {seconds}{with_words(report.seen.symptom)}"
+    return f"traindx diagnose {subject} --run {typed([command])}{options}{with_words(report.seen.symptom)}"
 
 
 def _works(report: Examined, command: str) -> bool:

@@ -19,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from traindx import next_steps
 from traindx.diagnose import Report, diagnose
 from traindx.experiment_place import METRIC_ENDINGS, MOST_WRITTEN, threads_for
 from traindx.fruitless import NEVER_TRAINED, NO_METRICS, UNREADABLE
+from traindx.hindrances import package_lacking, tail
 from traindx.joining import joined
 from traindx.model import Verify
 from traindx.notices import Say, begun, unsaid
@@ -334,6 +336,12 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     rows = read_folder(folder / "live").rows_apart
     old, new = (_beside_rows(r, rows) for r in (old, new))
     note = f"{compare(old, new, rerun)} It was {find_sandbox().said}."
+    absent = package_lacking(tail(rerun.log), command, workspace) if rerun.outcome.exit_code not in (0, None) else None
+    if absent is not None:
+        say(f"it did not train: {absent}")
+        again = () if not absent.command else (next_steps.once_more(old, absent.command),)
+        return replace(old, remarks=(*old.remarks, f"{str(absent)[0].upper()}{str(absent)[1:]}. {note}"),
+                       extra_checks=(*again, *old.extra_checks))
     if _never_trained_here(old, new, rerun):
         return replace(old, remarks=(*old.remarks, note))
     silent = not _serious(old.seen.findings)

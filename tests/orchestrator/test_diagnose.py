@@ -335,3 +335,20 @@ def test_a_notebook_that_was_given_is_the_code(tmp_path: Path) -> None:
         seen = diagnose(given, root=tmp_path).seen
         assert any(f.rule == "C107" for f in seen.findings), given
     assert not any("python train.ipynb" in c for c in diagnose([tmp_path], root=tmp_path).to_json()["next_checks"])
+
+
+def test_a_command_whose_python_lacks_a_package_is_told_with_one_that_has_it(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    work = tmp_path / "work"
+    (work / ".venv" / "bin").mkdir(parents=True)
+    (work / ".venv" / "bin" / "python").write_text("")
+    (work / ".venv" / "lib" / "python3.11" / "site-packages" / "fancynet").mkdir(parents=True)
+    (work / "log.txt").write_text(DIVERGING)
+    (work / "train.py").write_text("import fancynet\n")
+    _, out, err = run("diagnose", str(work), "--run", f"{sys.executable} train.py", "--out", str(tmp_path / "out"),
+                      capsys=capsys)
+    assert f"the package fancynet is not installed in {sys.executable}" in " ".join(err.split())
+    other = f"{work}/.venv/bin/python train.py"
+    assert f"give {other}" in " ".join(err.split())
+    assert "it did not train" in err
+    assert f"--run '{other}'" in "".join(x.strip() + " " for x in out.splitlines())
