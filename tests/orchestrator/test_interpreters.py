@@ -23,7 +23,8 @@ def environment(folder: Path, package: str) -> Path:
 
 
 @pytest.mark.parametrize("typed", ["python train.py --lr 1", "python3 train.py --lr 1",
-                                   "env A=1 python train.py --lr 1", "A=1 python train.py --lr 1", "nice python train.py --lr 1"])
+                                   "env A=1 python train.py --lr 1", "A=1 python train.py --lr 1",
+                                   "nice python train.py --lr 1"])
 def test_the_projects_own_environment_has_it(tmp_path: Path, typed: str) -> None:
     python = environment(tmp_path / ".venv", "fancynet")
     told = lacking_in(SAID, typed, tmp_path)

@@ -8,6 +8,7 @@ itself) are not seen. Nothing is patched twice, and a probe that raises costs it
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +26,7 @@ from traindx_tools.on_jax.registry import probes_for
 from traindx_tools.on_jax.state import Feeding
 from traindx_tools.on_jax.watched import Watched, caller, static_names
 from traindx_tools.on_variables.narrowed import is_converted
+from traindx_tools.program_texts.of_run import bounded
 
 USES = ("bits", "bernoulli", "categorical", "choice", "gumbel", "normal", "permutation", "randint", "split",
         "truncated_normal", "uniform")
@@ -310,4 +312,5 @@ class Attachment:
                     self.scene.recorder.finding(finding)
             except Exception as error:  # noqa: BLE001 - see above
                 say(f"the probe {probe.name} failed at the end: {type(error).__name__}: {error}")
+        self.scene.recorder.facts(bounded(self.scene.facts, os.getcwd()))
         self._busy = False

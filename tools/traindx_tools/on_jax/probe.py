@@ -24,6 +24,8 @@ class Scene:
 
     recorder: Recorder
     options: dict[str, Any] = field(default_factory=dict)
+    facts: list[str] = field(default_factory=list)
+    """What probes say of the program at its end, a sentence each; nothing of it is judged."""
 
 
 @dataclass

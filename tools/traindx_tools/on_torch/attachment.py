@@ -165,7 +165,14 @@ class Attachment:
 
     def outermost(self, original: Callable[..., Any], module: torch.nn.Module, args: tuple[Any, ...],
                   kwargs: dict[str, Any]) -> Any:
-        """The call of an outermost module, with the moments around it."""
+        """The call of an outermost module, with the moments around it. The call that gives lazy layers their shapes is
+        none: before it there is nothing to look at."""
+        if id(module) not in self._models and _is_lazy(module):
+            self.inside = True
+            try:
+                return original(module, *args, **kwargs)
+            finally:
+                self.inside = False
         model = self._models.get(id(module)) or self._found(module)
         if not self._from_loader:
             self.scene.batch = tuple(_without_graph(a) for a in args)
@@ -216,7 +223,7 @@ class Attachment:
 
     def introduce(self, model: torch.nn.Module | None, optimizer: torch.optim.Optimizer | None) -> None:
         """Enters a model and an optimizer that the caller names before they show themselves."""
-        if model is not None and id(model) not in self._models:
+        if model is not None and id(model) not in self._models and not _is_lazy(model):
             self._found(model)
         if optimizer is not None and id(optimizer) not in self._steps:
             self._found_optimizer(optimizer)
@@ -354,3 +361,8 @@ def _first(tensors: Any) -> torch.Tensor | None:
 
 def _without_graph(value: Any) -> Any:
     return value.detach() if isinstance(value, torch.Tensor) and value.requires_grad else value
+
+
+def _is_lazy(module: torch.nn.Module) -> bool:
+    """Whether some of its parameters or buffers wait for a first call to get a shape."""
+    return any(torch.nn.parameter.is_lazy(t) for t in (*module.parameters(), *module.buffers()))

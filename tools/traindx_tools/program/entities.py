@@ -45,6 +45,8 @@ class Model:
     """Values of parameters that had a gradient."""
     calls: dict[str, int] = field(default_factory=dict)
     """Calls by what they were: "train", "train in eval mode", "no gradients in eval mode", ..."""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """What the first call of each kind was given: dtype, shape, range."""
     roles: tuple[Role, ...] = ()
     made: str | None = None
     """Where it is made, as `file.py:12`."""
@@ -245,6 +247,7 @@ class Loss:
     line: str | None
     calls: int = 0
     shapes: tuple[str, ...] = ()
+    """Dtype, shape and range of its tensors in the first call."""
     first: float | None = None
     last: float | None = None
     domains: tuple[str, ...] = ()

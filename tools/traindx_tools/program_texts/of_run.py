@@ -6,7 +6,7 @@ and what does not fit is counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from traindx_tools.program.entities import Loss, Model, Optimizer, Schedule, StateFile
@@ -23,7 +23,12 @@ MOST_EACH = 6
 
 def facts(program: Program, folder: str = "") -> str:
     """The text, one fact a line; "" where nothing was seen. `folder`: paths below it are written from there."""
-    lines = [_short(x.replace(f"{folder}/", "") if folder else x) for x in _lines(program)]
+    return bounded(_lines(program), folder)
+
+
+def bounded(told: Iterable[str], folder: str = "") -> str:
+    """Lines, the most telling first, within the bound; paths below `folder` are written from there."""
+    lines = [_short(x.replace(f"{folder}/", "") if folder else x) for x in told]
     kept: list[str] = []
     room = MOST_CHARACTERS - 40
     for line in lines:
@@ -38,6 +43,7 @@ def facts(program: Program, folder: str = "") -> str:
 def _lines(program: Program) -> Iterator[str]:
     yield from _timeline(program.timeline)
     yield from _each("model", program.models, _model)
+    yield from _inputs(program.models)
     yield from _each("optimizer", program.optimizers, _optimizer)
     yield from _each("schedule", program.schedules, _schedule)
     yield from _each("loss", program.losses, _loss)
@@ -70,6 +76,13 @@ def _model(model: Model) -> str:
     roles = "; ".join(r.value for r in model.roles) or "role unknown"
     return (f"{model.name}: {roles}; {model.parameters:,} values, {model.trainable:,} trainable, {model.held:,} held "
             f"by an optimizer, {model.reached:,} got gradients, {model.moved:,} moved; calls: {calls}")
+
+
+def _inputs(models: Sequence[Model]) -> Iterator[str]:
+    for model in models[:MOST_EACH]:
+        given = [f"{what}: {held}" for what, held in model.inputs.items() if held]
+        if given:
+            yield f"first inputs of {model.name}: {'; '.join(given)}"
 
 
 def _optimizer(optimizer: Optimizer) -> str:

@@ -64,6 +64,24 @@ def test_moments_of_a_loss_that_was_summed(watching, make):
     assert "times as large" in finding.measured["how"]
 
 
+def inflated(factor):
+    def change(state):
+        for number in (0, 1):
+            state["state"][number]["exp_avg_sq"] *= factor
+        return state
+    return change
+
+
+def test_moments_of_a_part_of_the_parameters(watching):
+    finding = resumed(watching, inflated(1e6)).one("T734")
+    assert (finding.measured["kind"], finding.measured["names"]) == ("part", ("left.weight", "left.bias"))
+    assert "left.weight, left.bias" in finding.statement
+
+
+def test_a_part_that_is_larger_by_less_than_the_factor_is_left_alone(watching):
+    assert resumed(watching, inflated(50.0)).findings == []
+
+
 @pytest.mark.parametrize("spread", [1.0, 0.5, 2.0])
 def test_a_resume_and_data_of_another_spread_are_left_alone(watching, spread):
     assert resumed(watching, spread=spread).findings == []
@@ -79,3 +97,26 @@ def test_a_state_without_moments_or_with_empty_ones_says_nothing(watching):
 
     assert resumed(watching, emptied).findings == []
     assert resumed(watching, lambda state: {**state, "state": {}}).findings == []
+
+
+class LateShape(nn.Module):
+    """Its last layer gets its shape in the first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.out = nn.Linear(12, 16), nn.LazyLinear(1)
+
+    def forward(self, x):
+        return self.out(self.left(x).tanh())
+
+
+def test_a_model_with_lazy_layers_is_looked_at_from_its_first_shapes_on(watching):
+    torch.manual_seed(0)
+    with watching(LoadedMomentsProbe) as seen:
+        net = LateShape()
+        net(torch.zeros(1, 12))
+        optimizer = torch.optim.Adam(net.parameters(), 1e-3)
+        steps(net, optimizer, 60, 1)
+        optimizer.load_state_dict(inflated(1e6)(copy.deepcopy(optimizer.state_dict())))
+        steps(net, optimizer, 12, 2)
+    assert seen.one("T734").measured["names"] == ("left.weight", "left.bias")

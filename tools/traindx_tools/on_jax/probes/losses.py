@@ -10,7 +10,7 @@ from traindx_tools.on_jax.probe import JaxProbe
 from traindx_tools.on_jax.rules import j403_target_broadcast
 from traindx_tools.on_jax.rules.j403_target_broadcast import Compared
 
-MOST = 256
+MOST, MOST_TOLD = 256, 4
 
 
 class Losses(JaxProbe):
@@ -31,4 +31,7 @@ class Losses(JaxProbe):
 
     def finish(self) -> Iterable[Finding]:
         """Judges."""
+        told = dict.fromkeys(f"loss {c.name}{f' at {c.file}:{c.line}' if c.file else ''} on {list(c.prediction)}, "
+                             f"{list(c.target)}" for c in self._calls)
+        self.scene.facts.extend(list(told)[:MOST_TOLD])
         return list(j403_target_broadcast.check(list(self._calls)))

@@ -69,6 +69,9 @@ class SchedulesProbe(JaxProbe):
         function, place = self._made[0]
         found = course(function, made) if made >= j710_schedule_and_run.STEPS else None
         if found is not None:
+            at = f" at {place[0]}:{place[1]}" if place else ""
+            self.scene.facts.append(f"schedule of the updates{at}: count {made} at the end, {found.last:.4g} there; "
+                                    f"highest {found.peak:.4g} at about {found.peak_at}")
             yield from j710_schedule_and_run.check(Followed(found, made, calls, place))
 
 

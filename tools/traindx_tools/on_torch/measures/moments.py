@@ -25,7 +25,8 @@ OWN, ANOTHERS = 0.3, 0.6
 
 @dataclass(frozen=True)
 class Strange:
-    """`kind`: "scale" (`factor`: the median over the parameters) or "exchanged" (`names`: pairs of parameters)."""
+    """`kind`: "scale" (`factor`: the median over the parameters), "part" (`names` have it, median `factor`, and the
+    other parameters have not) or "exchanged" (`names`: pairs of parameters)."""
 
     kind: str
     parameters: int
@@ -43,11 +44,16 @@ def strange(moments: Mapping[str, torch.Tensor], squares: Mapping[str, torch.Ten
     `moments`: without the bias of a short memory, flat, in float64; `squares`: the mean square of the gradients since.
     """
     known = [n for n in moments if n in squares and float(squares[n].sum()) > 0 and float(moments[n].sum()) > 0]
-    factors = sorted(float(moments[n].mean() / squares[n].mean()) for n in known)
+    by_name = {n: float(moments[n].mean() / squares[n].mean()) for n in known}
+    factors = sorted(by_name.values())
     if len(factors) >= FEWEST:
         middle = factors[len(factors) // 2]
         if middle >= FACTOR and factors[0] >= middle / SAME and factors[-1] <= middle * SAME:
             return Strange("scale", len(known), steps, middle)
+    large, others = [n for n in known if by_name[n] >= FACTOR], [f for f in factors if f < FACTOR]
+    if large and len(others) >= FEWEST and others[0] >= 1 / SAME and others[-1] <= SAME:
+        own = sorted(by_name[n] for n in large)
+        return Strange("part", len(known), steps, own[len(own) // 2], names=tuple(large[:8]))
     return _exchanged(known, moments, squares, shapes, steps)
 
 

@@ -20,6 +20,7 @@ from traindx_tools.program.program import Program
 from traindx_tools.program.roles import roles_of
 from traindx_tools.program.timeline import Moment
 from traindx_tools.program_texts.of_run import facts
+from traindx_tools.program_texts.values import MOST_VALUES, kind_of, values_of
 
 LINES = 24
 """Calls of each kind whose line is noted: walking the stack costs more than counting."""
@@ -87,6 +88,9 @@ class ProgramProbe(TorchProbe):
         held = self._models.get(id(model))
         if held is not None:
             calls = held[1].calls
+            if moment.value not in calls:
+                given = [t for t in tensors_in([*args, *kwargs.values()]) if type(t) is torch.Tensor]
+                held[1].inputs[moment.value] = ", ".join(_values(t) for t in given[:3])
             calls[moment.value] = calls.get(moment.value, 0) + 1
 
     def loss_computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
@@ -100,7 +104,7 @@ class ProgramProbe(TorchProbe):
             if len(self._losses) >= MOST_LOSSES:
                 return
             tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
-            loss = self._losses[key] = Loss(name, place, shapes=tuple(_shape(t) for t in tensors[:3]))
+            loss = self._losses[key] = Loss(name, place, shapes=tuple(_values(t) for t in tensors[:3]))
             self.program.losses.append(loss)
         loss.calls += 1
         if isinstance(value, torch.Tensor) and value.numel() == 1 and type(value) is torch.Tensor:
@@ -261,8 +265,16 @@ def _mark(p: torch.Tensor) -> torch.Tensor:
         return some.square().sum() + some.sum()
 
 
-def _shape(t: torch.Tensor) -> str:
-    return f"{str(t.dtype).removeprefix('torch.')}{list(t.shape)}"
+def _values(t: torch.Tensor) -> str:
+    """What a tensor holds, read once; one that is large or none of plain numbers by its shape alone."""
+    plain = t.layout == torch.strided and t.device.type != "meta" and not t.is_quantized and not t.is_complex()
+    if not plain or t.numel() > MOST_VALUES or type(t) not in (torch.Tensor, torch.nn.Parameter):
+        return kind_of(tuple(t.shape), t.dtype)
+    try:
+        read = (t.detach().float() if t.dtype.is_floating_point else t.detach()).cpu().numpy()
+    except RuntimeError:  # within torch.func it stands for many
+        return kind_of(tuple(t.shape), t.dtype)
+    return values_of(read, t.dtype)
 
 
 def _line(place: Place | None) -> str | None:

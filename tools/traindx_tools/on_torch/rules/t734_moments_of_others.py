@@ -44,6 +44,11 @@ def check(seen: Strange | None, optimizer: str, step: int, rank: int = 0) -> Ite
                 f"gradients of the {seen.steps} steps since, in the median of {seen.parameters} parameters: they were "
                 f"made of gradients {math.sqrt(seen.factor):,.0f} times as large, and each step is too small by that")
         how = f"they were made of gradients {math.sqrt(seen.factor):,.0f} times as large"
+    elif seen.kind == "part":
+        told = (f"the second moments that {optimizer} was given for {', '.join(seen.names)} are {seen.factor:,.0f} times "
+                f"the squares of the gradients of the {seen.steps} steps since, those of the other parameters are not: "
+                f"the steps of these are too small by {math.sqrt(seen.factor):,.0f} for as long as the memory lasts")
+        how = f"those of {seen.names[0]} were made of gradients {math.sqrt(seen.factor):,.0f} times as large"
     else:
         told = (f"the second moments that {optimizer} was given are exchanged between parameters of one shape: "
                 f"{'; '.join(seen.names[:3])} (correlation with the gradients of the own parameter {seen.own:.2f}, of "
