@@ -205,7 +205,7 @@ class Report(Examined):
 
     def _analyses(self) -> dict[str, str]:
         found = {"gradient_analysis": gradient_summary(self.seen), "missing_artifacts": ", ".join(self.missing),
-                 "wanted": "; ".join(self.wanted)}
+                 "wanted": "; ".join(self.wanted), "program_facts": self.facts}
         return {k: v for k, v in found.items() if v}
 
     def to_json(self, artifacts: dict[str, str] | None = None) -> dict[str, Any]:

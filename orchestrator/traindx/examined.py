@@ -59,6 +59,8 @@ class Examined:
     """A folder of texts that were handed over without a file: it is nobody's, and never shown."""
     trial_run: TrialRun | None = None
     """How a change is run before it is offered, where a person agreed."""
+    facts: str = ""
+    """What the program is made of and does, a line each, as the instruments saw it in a new run."""
     drawn: tuple[Path, ...] = ()
     """Pictures of the experiments that were made, named after them: X001.png."""
     _offers: dict[str, Offer] = field(default_factory=dict, init=False)

@@ -328,13 +328,14 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     run, experiments follow: `budget` seconds of them, None: the default, 0: none. `screens`: as of `with_experiments`.
     """
     rerun = run_in_copy(command, workspace, folder, timeout, say)
+    live = read_folder(folder / "live")
+    old = replace(old, facts=live.facts)
     try:
         new = diagnose_rerun(rerun, old)
     except UnreadableInput as error:
         note = f"`{command}` was run again in a copy and {rerun.ended}; {UNREADABLE}: {error}"
-        return replace(joined(old, rerun.seen, 0), remarks=(*old.remarks, note))
-    rows = read_folder(folder / "live").rows_apart
-    old, new = (_beside_rows(r, rows) for r in (old, new))
+        return replace(joined(old, rerun.seen, 0), remarks=(*old.remarks, note), facts=live.facts)
+    old, new = (_beside_rows(r, live.rows_apart) for r in (old, new))
     note = f"{compare(old, new, rerun)} It was {find_sandbox().said}."
     absent = package_lacking(tail(rerun.log), command, workspace) if rerun.outcome.exit_code not in (0, None) else None
     if absent is not None:
@@ -358,7 +359,7 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
         better = anew if anew.status == "diagnosis_complete" else better
     agreed = TrialRun(Verify(command=command, timeout=timeout), workspace, folder, say)
     better = replace(better, seen=replace(better.seen, watched=True), remarks=(*old.remarks, note), subject=old.subject,
-                     made=folder, trial_run=agreed)
+                     made=folder, trial_run=agreed, facts=live.facts)
     if budget == 0 or rerun.outcome.cancelled:
         return better
     control = control_of(rerun, folder)

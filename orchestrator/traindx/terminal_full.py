@@ -12,6 +12,7 @@ from typing import Any
 from traindx.in_brief import answers
 from traindx.page import Page, blocks
 from traindx.safe_text import block, line
+from traindx.seen_at_once import LINES, LONGEST
 from traindx.terminal_against import comparison_lines
 from traindx.terminal_gate import gate_lines, section
 from traindx.view import Moment, View, percent
@@ -69,6 +70,9 @@ def _read(view: View, page: Page) -> Iterator[str]:
         yield f"  and {len(view.read) - _MOST_READ} more"
     for remark in view.remarks:
         yield from page.wrap(remark, "    ", "  note: ")
+    facts = str(view.result.get("analysis_artifacts", {}).get("program_facts", "")).splitlines()
+    for fact in facts[:LINES]:
+        yield from page.wrap(line(fact, LONGEST), "    ", "  fact: ")
 
 
 def _timeline(view: View, page: Page) -> Iterator[str]:

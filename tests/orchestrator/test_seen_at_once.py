@@ -85,3 +85,23 @@ def test_a_run_in_a_copy_says_it_when_the_command_has_ended(tmp_path: Path) -> N
     said.clear()
     run_in_copy(f"{sys.executable} train.py", project, tmp_path / "rerun", 60, said.append)
     assert said == []
+
+
+def test_they_stand_in_the_json_and_in_the_report(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from traindx.diagnose import diagnose
+    from traindx.rerun import with_rerun
+
+    project = tmp_path / "project"
+    project.mkdir()
+    np.savez(project / "rows.npz", x=np.ones((4, 3), np.float32))
+    (project / "train.py").write_text(TRAINS)
+    (project / "train.log").write_text("".join(f"step {n} loss {1 / (n + 1):.4f}\n" for n in range(20)))
+    report = with_rerun(diagnose([project]), f"{sys.executable} train.py", project, tmp_path / "rerun", 60, 0.0)
+    facts = report.to_json()["analysis_artifacts"]["program_facts"]
+    assert "first inputs of Linear: forward: float32[4, 3] all 1" in facts
+    assert "usual order up to a step" in facts
+    page = Path(report.write(tmp_path / "out")["report"]).read_text()
+    assert "What the program is and did" in page
+    assert "first inputs of Linear" in page
+    assert not diagnose([project]).facts

@@ -88,8 +88,8 @@ PARTS = "parts"
 """The kind of the record that names them."""
 
 KNOWN_PARTS = ("accumulation", "autocast", "average", "batch-norm", "clipping", "compiled", "decay", "dropout",
-               "frozen", "half", "held", "moments", "names-by-text", "scaler", "schedule", "shuffled",
-               "stored-order", "weighted", "workers")
+               "frozen", "half", "held", "moments", "names-by-text", "scaler", "schedule",
+               "schedule-loaded", "shuffled", "state-loaded", "stored-order", "weighted", "workers")
 LOOKED_FOR_BY_ITSELF = frozenset({"held", "names-by-text"})
 """Parts that are looked for by themselves: that one of them was seen does not say that the others were sought."""
 

@@ -268,3 +268,51 @@ def test_a_loader_with_workers_is_trained_on_with_every_change_at_once(changed: 
     with changed("learning-rate:times=0.5") as told:
         programs.train(loader=loader)
     assert told.applied.times == 8
+
+
+def resumed_optimizer() -> tuple[torch.optim.Optimizer, dict[str, Any]]:
+    """One that has taken a step, and its state with another rate."""
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.Adam([weight], lr=0.1)
+    weight.sum().backward()
+    optimizer.step()
+    state = optimizer.state_dict()
+    state["param_groups"][0]["lr"] = 0.25
+    return torch.optim.Adam([weight], lr=0.1), state
+
+
+def test_the_state_of_an_optimizer_is_left_out_and_its_rates_are_taken(changed: Any, programs: Any) -> None:
+    optimizer, state = resumed_optimizer()
+    with changed("state-not-loaded:of=optimizer") as told:
+        optimizer.load_state_dict(state)
+        programs.train()
+    assert not optimizer.state
+    assert optimizer.param_groups[0]["lr"] == 0.25
+    assert told.applied.times == 1
+    assert state["state"]
+    optimizer.load_state_dict(state)
+    assert optimizer.state
+
+
+@pytest.mark.parametrize("make", [
+    lambda o: torch.optim.lr_scheduler.StepLR(o, 3), lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda n: 0.5**n),
+    torch.optim.lr_scheduler.ReduceLROnPlateau])
+def test_the_state_of_a_schedule_is_left_out(changed: Any, programs: Any, make: Any) -> None:
+    optimizer, _ = resumed_optimizer()
+    one, other = make(optimizer), make(optimizer)
+    one.last_epoch = 7
+    with changed("state-not-loaded:of=schedule") as told:
+        other.load_state_dict(one.state_dict())
+        programs.train()
+    assert other.last_epoch == 0
+    assert told.applied.times >= 1
+    other.load_state_dict(one.state_dict())
+    assert other.last_epoch == 7
+
+
+def test_where_no_state_is_loaded_it_is_said(changed: Any, programs: Any) -> None:
+    for of in ("optimizer", "schedule"):
+        with changed(f"state-not-loaded:of={of}") as told:
+            programs.train()
+        assert told.applied.times == 0
+        assert "was loaded" in told.applied.problem

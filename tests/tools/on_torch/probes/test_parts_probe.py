@@ -72,3 +72,30 @@ def test_a_program_that_never_steps_tells_nothing(watching):
     with watching(PartsProbe) as told:
         nn.Linear(2, 2)(torch.ones(1, 2))
     assert told.notes.marks == []
+
+
+def test_what_is_loaded_besides_weights(watching):
+    weight = nn.Parameter(torch.ones(3))
+    first = torch.optim.Adam([weight], 0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(first, 2)
+    weight.sum().backward()
+    first.step()
+    with watching(PartsProbe) as told:
+        second = torch.optim.Adam([weight], 0.1)
+        second.load_state_dict(first.state_dict())
+        torch.optim.lr_scheduler.StepLR(second, 2).load_state_dict(schedule.state_dict())
+        weight.sum().backward()
+        second.step()
+    (parts,) = [fields["parts"] for kind, fields in told.notes.marks if kind == PARTS]
+    assert {"state-loaded", "schedule-loaded"} <= set(parts)
+
+
+def test_an_empty_state_is_none(watching):
+    weight = nn.Parameter(torch.ones(3))
+    with watching(PartsProbe) as told:
+        optimizer = torch.optim.Adam([weight], 0.1)
+        optimizer.load_state_dict(torch.optim.Adam([weight], 0.1).state_dict())
+        weight.sum().backward()
+        optimizer.step()
+    (parts,) = [fields["parts"] for kind, fields in told.notes.marks if kind == PARTS]
+    assert "state-loaded" not in parts

@@ -70,4 +70,14 @@ INTERVENTIONS = (
                          choices=("sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad")),
                  Setting("times", "factor on the rate", NUMBER, 1.0, least=0.0, most=1e6)),
         live={"torch": f"{_ROOM}.another_optimizer:AnotherOptimizer", "jax": f"{_JAX}:AnotherOptimizer"}),
+    Intervention(
+        "state-not-loaded", "a checkpoint's state besides the weights is not taken",
+        changes="`load_state_dict` of each torch optimizer takes the groups with their rates and leaves moments and "
+                "step counts out (`of=optimizer`); that of each schedule does nothing (`of=schedule`).",
+        keeps="The weights that are loaded, and all that the program does with them.",
+        shows="Where the symptom goes, it came with the state of another run: moments that were scaled, exchanged or "
+              "of another loss, a schedule at its end, the best value of another metric.",
+        cannot_tell="Which value of it. A run that is meant to go on has a step of its loss where moments are lost.",
+        horizon=50, options=(Setting("of", "whose state", required=True, choices=("optimizer", "schedule")),),
+        live={"torch": f"{_ROOM}.loaded:StateNotLoaded"}),
 )

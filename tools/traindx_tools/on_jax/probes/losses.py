@@ -31,7 +31,7 @@ class Losses(JaxProbe):
 
     def finish(self) -> Iterable[Finding]:
         """Judges."""
-        told = dict.fromkeys(f"loss {c.name}{f' at {c.file}:{c.line}' if c.file else ''} on {list(c.prediction)}, "
+        told = dict.fromkeys(f"loss {c.loss}{f' at {c.file}:{c.line}' if c.file else ''} on {list(c.prediction)}, "
                              f"{list(c.target)}" for c in self._calls)
         self.scene.facts.extend(list(told)[:MOST_TOLD])
         return list(j403_target_broadcast.check(list(self._calls)))

@@ -22,6 +22,8 @@ from traindx_tools.program_texts.values import MOST_VALUES, kind_of, values_of
 
 MOST_FUNCTIONS, MOST_GROUPS, MOST_LEAVES = 12, 8, 512
 MOST_LOOKS = 8
+WIDTH = 300
+"""Characters of a line of arguments."""
 ELEMENTS = 64
 """Of an array, at equal distances, by which it is known whether it is the same."""
 
@@ -163,15 +165,21 @@ def _sampled() -> Any:
 
 
 def _told(known: _Function) -> Iterator[str]:
-    """One line of a function, with its arguments."""
+    """A line of a function, and what it is given in as many as that takes."""
     at = f" at {known.place[0]}:{known.place[1]}" if known.place is not None else ""
     counted = "once" if known.calls == 1 else f"{known.calls:,} times"
-    does = "takes gradients, " if known.trains else ""
+    yield f"function {known.name}{at}: {'takes gradients, ' if known.trains else ''}called {counted}"
     parts = [f"{group}: {held}{_course(known, known.groups[group])}"
              for group, held in list(known.kinds.items())[:MOST_GROUPS]]
     more = len(known.kinds) - MOST_GROUPS
-    parts += [f"{more} more"] if more > 0 else []
-    yield f"function {known.name}{at}: {does}called {counted}; {'; '.join(parts) or 'no arrays'}"
+    line = ""
+    for part in [*parts, *([f"{more} more"] if more > 0 else [])]:
+        if line and len(line) + len(part) > WIDTH:
+            yield f"{known.name} is given {line}"
+            line = ""
+        line = f"{line}; {part}" if line else part
+    if line:
+        yield f"{known.name} is given {line}"
 
 
 def _course(known: _Function, members: Sequence[int]) -> str:
@@ -182,8 +190,8 @@ def _course(known: _Function, members: Sequence[int]) -> str:
     if not same:
         return ""
     if all(same):
-        return ", the same in each call"
-    return f", {sum(same)} of {len(same)} the same in each call" if any(same) else ", other in each call"
+        return ", never changes"
+    return f", {sum(same)} of {len(same)} never change" if any(same) else ", changes"
 
 
 def _same(looks: Sequence[Mapping[int, Any]], leaf: int) -> bool | None:

@@ -5,7 +5,7 @@ A screen that knows them tries what has something to take hold of in this progra
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -67,6 +67,14 @@ class PartsProbe(TorchProbe):
             self._has("decay", f"{name} decays weights by {decays[0]:g}")
         if any("betas" in g or "alpha" in g for g in optimizer.param_groups):
             self._has("moments", f"{name} keeps moments of its gradients")
+
+    def state_loaded(self, kind: str, owner: Any, state: Any, result: Any) -> None:
+        """What came out of a file besides weights."""
+        name = type(owner).__name__
+        if kind == "optimizer" and isinstance(state, Mapping) and state.get("state"):
+            self._has("state-loaded", f"{name} was given the state of another run or of an earlier part of this one")
+        elif kind == "scheduler":
+            self._has("schedule-loaded", f"{name} was given the state of another run or of an earlier part of this one")
 
     def rows_asked(self, dataset: Any, index: Any) -> None:
         """This process reads its rows itself."""

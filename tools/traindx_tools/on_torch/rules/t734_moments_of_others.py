@@ -45,8 +45,8 @@ def check(seen: Strange | None, optimizer: str, step: int, rank: int = 0) -> Ite
                 f"made of gradients {math.sqrt(seen.factor):,.0f} times as large, and each step is too small by that")
         how = f"they were made of gradients {math.sqrt(seen.factor):,.0f} times as large"
     elif seen.kind == "part":
-        told = (f"the second moments that {optimizer} was given for {', '.join(seen.names)} are {seen.factor:,.0f} times "
-                f"the squares of the gradients of the {seen.steps} steps since, those of the other parameters are not: "
+        told = (f"the second moments that {optimizer} was given for {', '.join(seen.names)} are {seen.factor:,.0f} "
+                f"times the squares of the gradients of the {seen.steps} steps since, those of the others are not: "
                 f"the steps of these are too small by {math.sqrt(seen.factor):,.0f} for as long as the memory lasts")
         how = f"those of {seen.names[0]} were made of gradients {math.sqrt(seen.factor):,.0f} times as large"
     else:
