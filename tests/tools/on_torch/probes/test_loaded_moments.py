@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
@@ -76,6 +77,8 @@ def test_moments_of_a_part_of_the_parameters(watching):
     finding = resumed(watching, inflated(1e6)).one("T734")
     assert (finding.measured["kind"], finding.measured["names"]) == ("part", ("left.weight", "left.bias"))
     assert "left.weight, left.bias" in finding.statement
+    assert finding.where.file.endswith("test_loaded_moments.py")
+    assert "optimizer.load_state_dict" in Path(finding.where.file).read_text().splitlines()[finding.where.line - 1]
 
 
 def test_a_part_that_is_larger_by_less_than_the_factor_is_left_alone(watching):

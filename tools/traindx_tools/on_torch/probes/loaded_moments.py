@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from traindx_tools.on_torch.measures.moments import MOST_VALUES, NAMES, strange
+from traindx_tools.on_torch.nonfinite.places import Place, here
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t734_moments_of_others
 
@@ -24,6 +25,8 @@ class _Loaded:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     parameters: dict[str, torch.Tensor] = field(default_factory=dict)
     steps: int = 0
+    place: Place | None = None
+    """Where the state was loaded."""
 
 
 class LoadedMomentsProbe(TorchProbe):
@@ -43,7 +46,7 @@ class LoadedMomentsProbe(TorchProbe):
     def state_loaded(self, kind: str, owner: Any, state: Any, result: Any) -> None:
         """An optimizer's state: looked at from its next step on."""
         if kind == "optimizer" and isinstance(owner, torch.optim.Optimizer):
-            self._loaded[id(owner)] = _Loaded()
+            self._loaded[id(owner)] = _Loaded(place=here())
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Adds up the squares of the gradients; before the first of these steps the moments are those that were
@@ -66,7 +69,7 @@ class LoadedMomentsProbe(TorchProbe):
             squares = {n: s.cpu() / loaded.steps for n, s in loaded.squares.items()}
             seen = strange({n: m.cpu() for n, m in loaded.moments.items()}, squares, loaded.shapes, loaded.steps)
             for finding in t734_moments_of_others.check(seen, type(optimizer).__name__, self.scene.step,
-                                                        self.scene.recorder.rank):
+                                                        self.scene.recorder.rank, loaded.place):
                 self.scene.recorder.finding(finding)
 
     def _take(self, optimizer: torch.optim.Optimizer, loaded: _Loaded) -> None:

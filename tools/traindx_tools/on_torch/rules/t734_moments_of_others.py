@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.measures.moments import ANOTHERS, FACTOR, OWN, Strange
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.nonfinite.places import Place
 
 SOURCE = "torch probe: loaded moments"
 
@@ -34,11 +38,13 @@ RULE = Rule(
 )
 
 
-def check(seen: Strange | None, optimizer: str, step: int, rank: int = 0) -> Iterator[Finding]:
-    """`step`: the optimizer's step after which it was judged."""
+def check(seen: Strange | None, optimizer: str, step: int, rank: int = 0,
+          place: Place | None = None) -> Iterator[Finding]:
+    """`step`: the optimizer's step after which it was judged; `place`: where the state was loaded."""
     if seen is None:
         return
-    where = Location(step=float(step), rank=rank, module=optimizer)
+    file, line = (place.file, place.line) if place is not None else (None, None)
+    where = Location(file=file, line=line, step=float(step), rank=rank, module=optimizer)
     if seen.kind == "scale":
         told = (f"the second moments that {optimizer} was given are {seen.factor:,.0f} times the squares of the "
                 f"gradients of the {seen.steps} steps since, in the median of {seen.parameters} parameters: they were "
