@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
+
+from traindx_tools.on_variables.moments import Strange, by_factors
 
 if TYPE_CHECKING:
     import torch
@@ -15,26 +16,8 @@ NAMES = ("exp_avg_sq", "square_avg")
 """How optimizers of torch call them: Adam and its kin, RMSprop."""
 MOST_VALUES, FEWEST_VALUES = 4096, 48
 """Values of one parameter that are looked at, and that tell its pattern."""
-FEWEST = 2
-"""Parameters below which a common factor is none."""
-FACTOR, SAME = 1000.0, 30.0
-"""How many times as large as the squares all moments are, and how far one parameter's factor may lie from that."""
 OWN, ANOTHERS = 0.3, 0.6
 """Correlation of logarithms: at most with the own gradients, at least with another parameter's, both ways."""
-
-
-@dataclass(frozen=True)
-class Strange:
-    """`kind`: "scale" (`factor`: the median over the parameters), "part" (`names` have it, median `factor`, and the
-    other parameters have not) or "exchanged" (`names`: pairs of parameters)."""
-
-    kind: str
-    parameters: int
-    steps: int
-    factor: float = 1.0
-    names: tuple[str, ...] = ()
-    own: float = 0.0
-    others: float = 0.0
 
 
 def strange(moments: Mapping[str, torch.Tensor], squares: Mapping[str, torch.Tensor],
@@ -45,16 +28,7 @@ def strange(moments: Mapping[str, torch.Tensor], squares: Mapping[str, torch.Ten
     """
     known = [n for n in moments if n in squares and float(squares[n].sum()) > 0 and float(moments[n].sum()) > 0]
     by_name = {n: float(moments[n].mean() / squares[n].mean()) for n in known}
-    factors = sorted(by_name.values())
-    if len(factors) >= FEWEST:
-        middle = factors[len(factors) // 2]
-        if middle >= FACTOR and factors[0] >= middle / SAME and factors[-1] <= middle * SAME:
-            return Strange("scale", len(known), steps, middle)
-    large, others = [n for n in known if by_name[n] >= FACTOR], [f for f in factors if f < FACTOR]
-    if large and len(others) >= FEWEST and others[0] >= 1 / SAME and others[-1] <= SAME:
-        own = sorted(by_name[n] for n in large)
-        return Strange("part", len(known), steps, own[len(own) // 2], names=tuple(large[:8]))
-    return _exchanged(known, moments, squares, shapes, steps)
+    return by_factors(by_name, steps) or _exchanged(known, moments, squares, shapes, steps)
 
 
 def _exchanged(known: Sequence[str], moments: Mapping[str, torch.Tensor], squares: Mapping[str, torch.Tensor],

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_torch.measures.moments import ANOTHERS, FACTOR, OWN, Strange
+from traindx_tools.on_torch.measures.moments import ANOTHERS, OWN
+from traindx_tools.on_variables.moments import FACTOR, Strange
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
