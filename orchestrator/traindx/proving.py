@@ -331,6 +331,11 @@ def _left_out(finding: Finding, mode: FailureMode) -> Iterator[Decision]:
     if not file or finding.severity is Severity.INFO:
         return
     modes = frozenset({mode.id})
+    by, how = finding.measured.get("by"), finding.measured.get("how")
+    if finding.measured.get("kind") == "order" and by and how:
+        yield Decision(Change("rows-sorted", {"file": str(file), "by": str(by), "how": str(how)}), modes,
+                       f"The rows of {file} sorted by {by}, and nothing else.", specific=True,
+                       said=f"sorting {file} by {by} ({how})")
     if finding.measured.get("kind") == "shard" or finding.measured.get("shard"):
         yield Decision(Change("files-left-out", {"files": str(file)}), modes,
                        f"{file} left out, and nothing else.", specific=True, said=f"leaving {file} out")

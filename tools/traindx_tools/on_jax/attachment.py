@@ -312,5 +312,6 @@ class Attachment:
                     self.scene.recorder.finding(finding)
             except Exception as error:  # noqa: BLE001 - see above
                 say(f"the probe {probe.name} failed at the end: {type(error).__name__}: {error}")
-        self.scene.recorder.facts(bounded(self.scene.facts, os.getcwd()))
+        if self.scene.facts:
+            self.scene.recorder.facts(bounded(self.scene.facts, os.getcwd()))
         self._busy = False

@@ -201,3 +201,43 @@ def test_a_json_file_without_rows(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"a": [1], "b": [2]}))
     with pytest.raises(BadUsage, match="2 lists"):
         made("rows-left-out:file=a.json,from=0,to=0", tmp_path)
+
+
+PLATE = "name,dose,ok\nB-2,7,1\nB-10,30,0\nB-1,100,1\n"
+
+
+@pytest.mark.parametrize(("by", "how", "after"), [
+    ("name", "text", "name,dose,ok\nB-1,100,1\nB-10,30,0\nB-2,7,1\n"),
+    ("name", "numbers", "name,dose,ok\nB-1,100,1\nB-2,7,1\nB-10,30,0\n"),
+    ("dose", "rising", PLATE), ("dose", "falling", "name,dose,ok\nB-1,100,1\nB-10,30,0\nB-2,7,1\n"),
+    ("dose", "text", "name,dose,ok\nB-1,100,1\nB-10,30,0\nB-2,7,1\n"),
+])
+def test_rows_are_put_in_the_order_of_a_column(tmp_path: Path, by: str, how: str, after: str) -> None:
+    (tmp_path / "plate.csv").write_text(PLATE)
+    assert made(f"rows-sorted:file=plate.csv,by={by},how={how}", tmp_path).files == {"plate.csv": after.encode()}
+    assert (tmp_path / "plate.csv").read_text() == PLATE
+
+
+def test_rows_of_arrays_and_of_json_lines_are_sorted(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", t=np.array([3, 1, 2]), x=np.array([30.0, 10.0, 20.0]))
+    found = np.load(io.BytesIO(made("rows-sorted:file=a.npz,by=t,how=rising", tmp_path).files["a.npz"] or b""))
+    assert found["x"].tolist() == [10.0, 20.0, 30.0]
+    (tmp_path / "b.jsonl").write_text('{"k": "b", "v": 1}\n{"k": "a", "v": 2}\n')
+    assert made("rows-sorted:file=b.jsonl,by=k,how=text", tmp_path).files == {
+        "b.jsonl": b'{"k": "a", "v": 2}\n{"k": "b", "v": 1}\n'}
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ("by=size,how=rising", "has no column 'size': it has name"), ("by=name,how=rising", "possible is text, numbers"),
+    ("by=ok,how=falling", "too few rows apart"), ("by=dose,how=sideways", "sideways"), ("by=dose", "how"),
+])
+def test_an_order_that_there_is_none_of_says_why(tmp_path: Path, change: str, said: str) -> None:
+    (tmp_path / "plate.csv").write_text(PLATE + "B-3,8,1\nB-4,9,1\nB-5,11,1\nB-6,12,1\n")
+    with pytest.raises(BadUsage) as error:
+        made(f"rows-sorted:file=plate.csv,{change}", tmp_path)
+    assert said in str(error.value)
+
+
+def test_a_file_that_is_no_table_is_not_sorted(shards: Path) -> None:
+    with pytest.raises(BadUsage, match="no table that is read"):
+        made("rows-sorted:file=train.py,by=x,how=text", shards)

@@ -101,6 +101,41 @@ def _rows(change: Change, command: str, workspace: Path) -> Prepared:
     return Prepared(command, files=made)
 
 
+def _rows_sorted(change: Change, command: str, workspace: Path) -> Prepared:
+    """The rows of a file in the order of one of its columns."""
+    made: dict[str, bytes | None] = {}
+    for name in _matching(workspace, str(change.options["file"])):
+        places = _sorted_places(workspace / name, name, str(change.options["by"]), str(change.options["how"]))
+
+        def keep(rows: int, places: list[int] = places, name: str = name) -> list[int]:
+            if rows != len(places):
+                raise BadUsage(f"{name} has {rows} rows, and {len(places)} of them are read as data: none is moved.")
+            return places
+
+        made[name] = with_rows(workspace / name, keep)
+    return Prepared(command, files=made)
+
+
+def _sorted_places(path: Path, name: str, by: str, how: str) -> list[int]:
+    """Where each row lies now. Raises BadUsage for a file without such a column, or one that sorts nothing."""
+    from traindx_tools.on_data.other_order import ways_to_sort
+    from traindx_tools.on_data.readers import format_of, read_file
+    from traindx_tools.on_data.readers.bounds import Bounds
+
+    form = format_of(path)
+    shards = read_file(path, name, form, Bounds()) if form is not None else ()
+    shard = next((s for s in shards if by in s.columns), None)
+    if shard is None:
+        known = ", ".join([c for s in shards for c in s.columns][:12])
+        raise BadUsage(f"{name} has no column {by!r}: {f'it has {known}' if known else 'it is no table that is read'}.")
+    ways = ways_to_sort(shard.columns[by], shard.total)
+    if how not in ways:
+        possible = f"possible is {', '.join(ways)}" if ways else "it tells too few rows apart, or has empty cells"
+        raise BadUsage(f"the rows of {name} cannot be sorted how={how} by {by}: {possible}.")
+    places: list[int] = ways[how].tolist()
+    return places
+
+
 def _data_from(change: Change, command: str, workspace: Path) -> Prepared:
     folder = Path(str(change.options["folder"]))
     folder = folder if folder.is_absolute() else workspace / folder
@@ -183,6 +218,19 @@ INTERVENTIONS = (
         shows="Where the symptom stays, these rows are enough for it.",
         cannot_tell="Whether few rows are learned by heart: a falling loss proves nothing.",
         holds=BEFORE, frameworks=(ANY,), horizon=30, options=_ROWS, preparation=_rows),
+    Intervention(
+        "rows-sorted", "rows of a data file lie in the order of a column",
+        changes="In the copy the rows of the file are sorted by the column `by`: `how=rising` or `falling`, as `text` "
+                "(1, 10, 2), or texts by the `numbers` in them (1, 2, 10).",
+        keeps="Each row as it is, the header, all other files.",
+        shows="Where the symptom goes, rows of this file are joined with others by their places, and lay in another "
+              "order.",
+        cannot_tell="Where a program joins by a key, or sorts by itself, nothing changes.",
+        holds=BEFORE, frameworks=(ANY,), horizon=30,
+        options=(Setting("file", "of the rows, a path or a pattern", required=True),
+                 Setting("by", "the column", required=True),
+                 Setting("how", "the order", required=True, choices=("rising", "falling", "text", "numbers"))),
+        preparation=_rows_sorted),
     Intervention(
         "data-from", "files of another run's folder in place of one's own",
         changes="Files of `folder` that match `files` stand in the copy under the same path.",

@@ -4,7 +4,7 @@ Masks and pictures, embeddings and features, inputs and outputs of a simulation 
 says of the other fits the row's own better than those of ten neighbours; where it fits a neighbour's, all by the same
 number of rows, one of the two lags. Where nothing fits, and sorting one of them by a column of the table makes it fit,
 they were joined by position after one was sorted: also by numbers as text (1, 10, 100, 2), reversed, or shuffled by a
-usual seed.
+usual seed. What slowly changes along the rows is taken out of both sides where a whole table is laid beside vectors.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.other_order import Reordered, reordered
 from traindx_tools.on_data.pairs import LAGS, Side, agreement, best_lag, kinds_of, predicted, sides_of, truth_of
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.row_orders import orders_of
@@ -43,7 +44,8 @@ RULE = Rule(
     name="fields-apart",
     title="Two fields of the same rows do not belong together",
     severity=Severity.HIGH,
-    sees="what pictures, vectors and texts of a row say of each other, for it and ten neighbours, and after sorting",
+    sees="what pictures, vectors and texts of a row say of each other, for it and ten neighbours, and after sorting; "
+         "what the columns of a table say of the vectors of another file of as many rows, and after sorting",
     matters="The model learns from pairs that are none, and averages over the file hide it.",
     alike=("Fields that tell nothing of each other: nothing is said.",
            "Frames of a video, rows that overlap: neighbours fit as well, and other stretches by other shifts."),
@@ -59,7 +61,17 @@ RULE = Rule(
 
 
 def check(view: View) -> Iterator[Finding]:
-    """A finding for each pair of fields and shard."""
+    """A finding for each pair of fields and shard, and for each pair of files that lie in different orders."""
+    told: set[str] = set()
+    for finding in _of_fields(view):
+        told.add(str(finding.where.file))
+        yield finding
+    for found in reordered(view):
+        if not told & {found.table.name, found.vectors.name}:
+            yield _order_finding(found)
+
+
+def _of_fields(view: View) -> Iterator[Finding]:
     for data in view.sets:
         for group in data.splits.values():
             yield from _of_group([s for s in group if s.columns and s.numbers is None], view.comparisons)
@@ -196,3 +208,16 @@ def _sorted(
         measured={"field": b.name, "beside": a.name, "key": key, "fit": fit, "files": len(broken),
                   "kind": "sorted", "shard": short(shard)},
     )
+
+
+def _order_finding(f: Reordered) -> Finding:
+    table, vectors = short(f.table), short(f.vectors)
+    sort = {"rising": f"sorted by {f.by}", "falling": f"sorted by {f.by}, the largest first",
+            "text": f"sorted by {f.by} as text", "numbers": f"sorted by the numbers in {f.by}"}[f.how]
+    return RULE.finding(
+        f"the {f.table.rows:,} rows of {table} and of {vectors} belong together in another order: {f.tells} tells "
+        f"{percent(f.after)} of the vectors' directions once {table} is {sort}, and {percent(f.before)} as the rows "
+        f"lie; {f.apart:,} rows then lie elsewhere. Joined by their places, each gets the vector of another one",
+        place(f.table, f.by), f.table.name, severity=Severity.MEDIUM, bearing=Bearing.CAUSE,
+        measured={"field": f.tells, "beside": f"{f.field} of {vectors}", "by": f.by, "how": f.how, "fit": f.after,
+                  "before": f.before, "apart": f.apart, "kind": "order"})
