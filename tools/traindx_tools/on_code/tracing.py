@@ -111,28 +111,6 @@ def traced(code: Syntax) -> list[Traced]:
     return list(found.values())
 
 
-def called_in(code: Syntax, one: Traced) -> Iterator[Traced]:
-    """The functions of the file that a traced one calls, or differentiates, with traced values."""
-    names = values_traced(one)
-    for node in _own(one.node):
-        func = code.origin(node.func) if isinstance(node, ast.Call) else None
-        if isinstance(func, ast.Call) and func.args and code.qualified(func.func) in GRADIENTS:
-            func = func.args[0]
-        elif isinstance(node, ast.Call):
-            func = node.func
-        function = function_of(code, func)
-        if function is None or not isinstance(node, ast.Call) or function is one.node or function.decorator_list:
-            continue
-        if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
-            continue
-        spec = list(parameters(function))
-        given = {n for n, a in zip(spec, node.args, strict=False) if depends(a, names)}
-        given |= {k.arg for k in node.keywords if k.arg is not None and depends(k.value, names)}
-        if given:
-            static = frozenset(n for n in spec if n not in given)
-            yield Traced(function, f"called in {one.node.name}, {one.how}", static)
-
-
 def _transformation(code: Syntax, node: ast.expr) -> tuple[str, ast.Call | None] | None:
     """(name, call with its options) of `@jax.jit`, `@jax.jit(...)`, `@partial(jax.jit, ...)`."""
     if isinstance(node, ast.Call):

@@ -29,7 +29,6 @@ from traindx_tools.on_code.filling.loss_calls import loss_calls, mismatches
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.metric_watchers import watches
 from traindx_tools.on_code.filling.objectives import objectives
-from traindx_tools.on_code.filling.orders_apart import orders_apart
 from traindx_tools.on_code.filling.outside_terms import outside_terms
 from traindx_tools.on_code.filling.paired_transforms import moved_alone, pairs_apart
 from traindx_tools.on_code.filling.part_calls import output_layers, part_calls, timed_calls
@@ -190,7 +189,6 @@ _WITH_MORE: tuple[tuple[str, _Ask], ...] = (
     ("loss_calls", lambda f: loss_calls(f.project, f.entities)),
     ("axis_uses", lambda f: axis_uses(f.project, f.made.loss_calls)),
     ("output_layers", lambda f: output_layers(f.project, f.optimizers)),
-    ("pairs_apart", lambda f: orders_apart(f.look)),
     ("unused_results", lambda f: [*left_behind(f.project, f.look), *spent(f.look)]),
     ("aliases", lambda f: _aliases(f.project, f.entities)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),

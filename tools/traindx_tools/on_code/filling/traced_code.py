@@ -1,4 +1,4 @@
-"""Functions that JAX traces, with what in them has no value, happens once, or is set anew outside."""
+"""Functions that JAX traces, with what in them happens once, or is set anew outside."""
 
 from __future__ import annotations
 
@@ -12,28 +12,15 @@ from traindx_tools.on_code.jitted import JITS, Inside, Jitted, inside, is_pytree
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, written
-from traindx_tools.on_code.tracing import (
-    Traced,
-    asks_for_tracer,
-    called_in,
-    depends,
-    own_nodes_of,
-    traced,
-    values_traced,
-)
-from traindx_tools.program.traced import Asked, Effect, OutsideRead, TracedFunction
+from traindx_tools.on_code.tracing import Traced, depends, own_nodes_of, traced, values_traced
+from traindx_tools.program.traced import Effect, OutsideRead, TracedFunction
 
 _FIRST = re.compile(r"^_?(__init__|__post_init__|setup|build|compile|init|load|restore|configure|create|make|reset|"
                     r"from_|set_up|prepare|__setstate__|__enter__)")  # fmt: skip
 """Methods that run before anything is traced, as a rule."""
-_WORDS = {ast.If: "if", ast.While: "while", ast.IfExp: "if", ast.Assert: "assert"}
-_CONTAINER = re.compile(r"\b(typing\.)?(tuple|list|dict|Tuple|List|Dict|Sequence|Mapping|str|Callable)\b")
 _GENERATORS = ("numpy.random.", "random.")
 _CLOCK = ("time.time", "time.perf_counter", "datetime.datetime.now")
 _SEEDED = frozenset({"default_rng", "RandomState", "Random", "Generator"})
-_STATIC = ("numpy.random.", "numpy.dtype", "numpy.shape", "numpy.ndim")
-_CASTS = frozenset({"float", "int", "bool", "complex"})
-_PULLS = frozenset({"item", "tolist", "__array__", "to_py"})
 
 
 def traced_functions(look: Lookup) -> Iterator[TracedFunction]:
@@ -41,12 +28,11 @@ def traced_functions(look: Lookup) -> Iterator[TracedFunction]:
     told: set[int] = set()
     for code in look.codes:
         for one in traced(code) if "jax" in code.file.text else ():
-            asked = tuple(a for inner in (one, *called_in(code, one)) for a in _asked(code, inner, told))
             effects = tuple(_effects(code, one, told))
             owner = code.parent(one.node)
             plain = owner.name if isinstance(owner, ast.ClassDef) and _traces_self(code, one, owner) else ""
-            if asked or effects or plain:
-                yield TracedFunction(one.node.name, one.how, code.spot(one.node), (), effects, asked, plain)
+            if effects or plain:
+                yield TracedFunction(one.node.name, one.how, code.spot(one.node), (), effects, plain)
     for compiled in jitted(look):
         around = inside(look, compiled)
         reads = tuple(_outside_reads(look, compiled, around))
@@ -59,53 +45,6 @@ def _traces_self(code: Syntax, one: Traced, owner: ast.ClassDef) -> bool:
     first = one.node.args.args[0].arg if one.node.args.args else ""
     plain = not is_pytree(owner) and "nnx" not in one.how and f"register_pytree_node({owner.name}" not in code.file.text
     return plain and first == "self" and "self" not in one.static and "jit" in one.how and "filter" not in one.how
-
-
-# --- values that there are none of
-
-def _asked(code: Syntax, one: Traced, told: set[int]) -> Iterator[Asked]:
-    """The first condition, and the first call, that needs the value of a traced argument."""
-    if id(one.node) in told:
-        return
-    names = values_traced(one)
-    seen: set[str] = set()
-    for node in own_nodes_of(one):
-        test = node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
-        if test is not None and depends(test, names) and not _guarded(code, test) and not _of_a_tuple(one, test):
-            found = Asked("branch", f"{_WORDS[type(node)]} {written(test)}", code.spot(test), one.node.name, one.how)
-        elif isinstance(node, ast.Call) and _pulls(code, node, names) and not one.how.startswith("called in"):
-            kind = "numpy" if code.qualified(node.func) else "cast"
-            found = Asked(kind, written(node), code.spot(node))
-        else:
-            continue
-        what = "branch" if found.kind == "branch" else "numbers"
-        if what not in seen:
-            seen.add(what)
-            told.add(id(one.node))
-            yield found
-
-
-def _guarded(code: Syntax, test: ast.expr) -> bool:
-    """Whether a condition around the test first asks whether there is a tracer."""
-    around = [n for a in code.above(test) if isinstance(a, (ast.If, ast.IfExp)) for n in below(a.test)]
-    return any(isinstance(n, ast.Call) and asks_for_tracer(n) for n in around)
-
-
-def _of_a_tuple(one: Traced, test: ast.expr) -> bool:
-    """`if limits:` of an argument that is a tuple, a list or None by its annotation: its length is known."""
-    bare = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
-    arguments = (*one.node.args.posonlyargs, *one.node.args.args, *one.node.args.kwonlyargs)
-    said = next((written(a.annotation) for a in arguments if isinstance(bare, ast.Name) and a.arg == bare.id), "")
-    return _CONTAINER.match(said.removeprefix("Optional[").removeprefix("typing.Optional[")) is not None
-
-
-def _pulls(code: Syntax, call: ast.Call, names: set[str]) -> bool:
-    name = code.qualified(call.func)
-    if name.startswith("numpy.") and not name.startswith(_STATIC):
-        return any(depends(a, names) for a in call.args)
-    if isinstance(call.func, ast.Name) and call.func.id in _CASTS and len(call.args) == 1:
-        return depends(call.args[0], names)
-    return last_name(call.func) in _PULLS and isinstance(call.func, ast.Attribute) and depends(call.func.value, names)
 
 
 # --- what happens once
