@@ -38,7 +38,8 @@ from traindx_tools.on_code.filling.policy_values import bootstraps, own_ratios
 from traindx_tools.on_code.filling.rank_uses import collectives, left_by_one, rank_uses
 from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
-from traindx_tools.on_code.filling.resumes import restored_lost, resumes
+from traindx_tools.on_code.filling.restored import restored_lost
+from traindx_tools.on_code.filling.resumes import resumes
 from traindx_tools.on_code.filling.row_uses import row_uses
 from traindx_tools.on_code.filling.schedule_uses import (
     by_metric,
