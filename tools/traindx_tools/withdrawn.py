@@ -115,6 +115,8 @@ WITHDRAWN: Mapping[str, str] = {
     "C336": UNHEARD,
     "C340": UNHEARD,
     "C353": STORY,
+    "C372": RUN,
+    "C373": RUN,
     "C391": RUN,
     "C504": RUN,
     "C510": UNHEARD,

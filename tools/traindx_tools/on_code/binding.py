@@ -16,7 +16,6 @@ from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.tensors import WRITTEN
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.tree import carried_by
-from traindx_tools.on_code.unread import is_loaded
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -283,8 +282,6 @@ class Binding(Iteration):
         self.event("store", f"attribute.{name}", node, frame, receiver=base, args=(value, *([old] if old else [])))
         if self.unread.on:
             self.unread.bind(name, base, self.place(node, frame), old, value)
-            if is_loaded(value):
-                self.unread.put_in(base, self.place(node, frame))
         if name == "requires_grad" and isinstance(base, Symbol) and truth(value) is not False:
             thaw_some(base, self.frozen)
         if isinstance(base, Symbol) and base.role == "call" and isinstance(node,

@@ -87,6 +87,7 @@ class UnreadValues:
             self._forget(one)
         if is_loaded(new):
             self._hold(Unread(new, name, home, at))
+            self.put_in(home, at)
             return
         for one in before:
             if one.lost is not None or not at.is_as_sure_as(one.at):
@@ -94,7 +95,7 @@ class UnreadValues:
             else:
                 self._hold(replace(one, name=name, home=home, lost=at, instead=new, turns=turns))
 
-    def put_in(self, owner: Value | None, at: Place) -> None:
+    def put_in(self, owner: object, at: Place) -> None:
         """An object, and that of which it is a part, took a state."""
         while isinstance(owner, (Symbol, Method)):
             owner = owner.parent if isinstance(owner, Symbol) else owner.receiver

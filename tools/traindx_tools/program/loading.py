@@ -91,3 +91,15 @@ class Apart:
     """What draws, or how it is moved."""
     alone: bool = False
     """`second` moves one of the two, and `first` stays where it was."""
+
+
+@dataclass(frozen=True)
+class PreparedBefore:
+    """What is done to all rows before they are split. `kind`: they are scaled by "statistics", something else is
+    "fitted" on them, columns are chosen by their "labels", some are "copied"."""
+
+    kind: str
+    text: str
+    at: Any
+    cut: Any
+    """Where they are split (`moments.Spot`)."""

@@ -35,12 +35,12 @@ from traindx_tools.on_code.filling.part_calls import output_layers, part_calls, 
 from traindx_tools.on_code.filling.part_fits import alphabets, blank_uses, part_fits
 from traindx_tools.on_code.filling.poles import half_updates, poles, rounded_numbers, scaled_gradients
 from traindx_tools.on_code.filling.policy_values import bootstraps, own_ratios
+from traindx_tools.on_code.filling.prepared_before import prepared_before
 from traindx_tools.on_code.filling.rank_uses import collectives, left_by_one, rank_uses
 from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.restored import restored_lost
 from traindx_tools.on_code.filling.resumes import resumes
-from traindx_tools.on_code.filling.row_uses import row_uses
 from traindx_tools.on_code.filling.schedule_uses import (
     by_metric,
     formulas,
@@ -176,7 +176,7 @@ _OF_PROJECT: dict[str, tuple[Callable[[Project], Iterable[Any]], ...]] = {
     "schedule_uses": (schedule_uses, schedules_reset, schedules_left, formulas, in_epochs, by_metric),
     "alphabets": (alphabets,),
     "blank_uses": (blank_uses,), "part_fits": (part_fits,), "text_switches": (text_switches,),
-    "ways_out": (ways_out, left_by_one), "row_uses": (row_uses,), "rank_uses": (rank_uses,),
+    "ways_out": (ways_out, left_by_one), "prepared_before": (prepared_before,), "rank_uses": (rank_uses,),
     "timed_calls": (timed_calls,), "kept_arrays": (kept_arrays,), "unused_results": (uncalled,),
     "own_ratios": (own_ratios,), "distances_to_itself": (to_itself,), "code_lookups": (code_lookups,),
     "sized_models": (sized_models,), "states_back": (states_back,), "lacks": (resumes, drawn_anew),
