@@ -65,6 +65,17 @@ class Evaluation(Interpreter):
         yield block
         self.blocks.pop()
 
+    @contextmanager
+    def in_turns(self, kind: str, node: ast.AST, frame: Frame, subject: Value | None = None) -> Iterator[Block]:
+        """A block of its own for what is followed once and runs again and again."""
+        block = Block(kind, node, frame.file, frame.function, subject=subject)
+        self.blocks[-1].body.append(block)
+        self.blocks.append(block)
+        outer, self.loops = self.loops, (*self.loops, block)
+        yield block
+        self.blocks.pop()
+        self.loops = outer
+
     def note_cut(self, value: Nested, node: ast.AST, frame: Frame) -> None:
         """Remember that a value holds too much to be looked through."""
         if value.cut:

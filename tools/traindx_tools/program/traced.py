@@ -60,8 +60,8 @@ class CompiledAnew:
 
 @dataclass(frozen=True)
 class SharedKey:
-    """A draw whose key was used before, or is the same. `kind`: "reuse", "loop", "scan", "call", "state", "map"
-    or "list"."""
+    """A draw whose key was used before, or is the same. `kind`: "reuse", "loop", "scan", "state", "map", "rows" (of a
+    map) or "list"."""
 
     kind: str
     text: str

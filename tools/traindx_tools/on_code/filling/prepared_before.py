@@ -55,4 +55,4 @@ def _scales(event: Event, seen: list[Value]) -> bool:
     axis = event.kwargs.get("axis") or event.kwargs.get("dim") or event.argument(0, "")
     scaled = [o.operands for o in seen if isinstance(o, Operation) and o.op in "-/" and len(o.operands) == 2]
     return axis == Const(0) and any(
-        event.result in parts(right) and event.receiver in parts(left) for left, right in scaled)
+        event.result in list(parts(right)) and event.receiver in list(parts(left)) for left, right in scaled)

@@ -38,7 +38,6 @@ from traindx_tools.on_code.filling.policy_values import bootstraps, own_ratios
 from traindx_tools.on_code.filling.prepared_before import prepared_before
 from traindx_tools.on_code.filling.rank_uses import collectives, left_by_one, rank_uses
 from traindx_tools.on_code.filling.rate_products import rate_products
-from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.restored import restored_lost
 from traindx_tools.on_code.filling.resumes import resumes
 from traindx_tools.on_code.filling.schedule_uses import (
@@ -56,6 +55,7 @@ from traindx_tools.on_code.filling.settings import text_switches, unread_setting
 from traindx_tools.on_code.filling.sizes import sized_models
 from traindx_tools.on_code.filling.spent_iterators import spent
 from traindx_tools.on_code.filling.split_seeds import drawn_anew
+from traindx_tools.on_code.filling.state_keys import state_keys
 from traindx_tools.on_code.filling.states import running_states, states_back, states_skipped
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.uncalled_methods import uncalled
@@ -200,7 +200,7 @@ _OF_JAX: tuple[tuple[str, _Ask], ...] = (
     ("compiled_anew", lambda f: [*compiled_anew(f.look), *by_value(f.project)]),
     ("windows", lambda f: windows(f.project)),
     ("unused_results", lambda f: [*unused_results(f.project, f.look), *outside_terms(f.look)]),
-    ("shared_keys", lambda f: [*shared_keys(f.project), *repeated_keys(f.look)]))
+    ("shared_keys", lambda f: [*shared_keys(f.project), *state_keys(f.look)]))
 
 
 def _aliases(project: Project, entities: Entities) -> Iterator[Alias]:
