@@ -196,7 +196,7 @@ _WITH_MORE: tuple[tuple[str, _Ask], ...] = (
     ("restored_lost", lambda f: restored_lost(f.project, f.look)))
 """Those that need more, in the order in which they are asked for: later ones may read earlier ones."""
 _OF_JAX: tuple[tuple[str, _Ask], ...] = (
-    ("traced", lambda f: traced_functions(f.look)),
+    ("traced", lambda f: traced_functions(f.project, f.look)),
     ("compiled_anew", lambda f: [*compiled_anew(f.look), *by_value(f.project)]),
     ("windows", lambda f: windows(f.project)),
     ("unused_results", lambda f: [*unused_results(f.project, f.look), *outside_terms(f.look)]),

@@ -6,11 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.on_code.jitted import is_pytree
+from traindx_tools.on_code.compiled import GRADIENTS, is_pytree
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
-from traindx_tools.on_code.tracing import GRADIENTS
 from traindx_tools.program.traced import SharedKey
 
 _KEYS = re.compile(r"key|rng|seed|random|^k(_\w+|\d*)$", re.IGNORECASE)
