@@ -108,7 +108,7 @@ class StateBack:
 @dataclass(frozen=True)
 class Lack:
     """What a run does not get back when it goes on. `kind`: "saved" (it is in no file), "restored" (nobody loads it),
-    "counter", "order" (it comes too early), "split" (it is drawn anew: `what` says how)."""
+    "counter", "order" (it comes too early)."""
 
     kind: str
     what: str

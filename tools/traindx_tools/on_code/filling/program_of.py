@@ -29,7 +29,6 @@ from traindx_tools.on_code.filling.loss_calls import loss_calls, mismatches
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.metric_watchers import watches
 from traindx_tools.on_code.filling.objectives import objectives
-from traindx_tools.on_code.filling.outside_terms import outside_terms
 from traindx_tools.on_code.filling.paired_transforms import moved_alone, pairs_apart
 from traindx_tools.on_code.filling.part_calls import output_layers, part_calls, timed_calls
 from traindx_tools.on_code.filling.part_fits import alphabets, blank_uses, part_fits
@@ -54,7 +53,6 @@ from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.settings import text_switches, unread_settings
 from traindx_tools.on_code.filling.sizes import sized_models
 from traindx_tools.on_code.filling.spent_iterators import spent
-from traindx_tools.on_code.filling.split_seeds import drawn_anew
 from traindx_tools.on_code.filling.state_keys import state_keys
 from traindx_tools.on_code.filling.states import running_states, states_back, states_skipped
 from traindx_tools.on_code.filling.traced_code import traced_functions
@@ -179,7 +177,7 @@ _OF_PROJECT: dict[str, tuple[Callable[[Project], Iterable[Any]], ...]] = {
     "ways_out": (ways_out, left_by_one), "prepared_before": (prepared_before,), "rank_uses": (rank_uses,),
     "timed_calls": (timed_calls,), "kept_arrays": (kept_arrays,), "unused_results": (uncalled,),
     "own_ratios": (own_ratios,), "distances_to_itself": (to_itself,), "code_lookups": (code_lookups,),
-    "sized_models": (sized_models,), "states_back": (states_back,), "lacks": (resumes, drawn_anew),
+    "sized_models": (sized_models,), "states_back": (states_back,), "lacks": (resumes,),
     "states_skipped": (states_skipped,), "unread_settings": (unread_settings,), "mismatches": (mismatches,),
     "running_states": (running_states,), "constants": (constants,), "hooked_schedules": (hooked_schedules,),
     "indexings": (indexings, ignored), "poles": (poles,), "half_updates": (half_updates,),
@@ -199,7 +197,7 @@ _OF_JAX: tuple[tuple[str, _Ask], ...] = (
     ("traced", lambda f: traced_functions(f.project, f.look)),
     ("compiled_anew", lambda f: [*compiled_anew(f.look), *by_value(f.project)]),
     ("windows", lambda f: windows(f.project)),
-    ("unused_results", lambda f: [*unused_results(f.project, f.look), *outside_terms(f.look)]),
+    ("unused_results", lambda f: unused_results(f.project, f.look)),
     ("shared_keys", lambda f: [*shared_keys(f.project), *state_keys(f.look)]))
 
 

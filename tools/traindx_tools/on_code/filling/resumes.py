@@ -60,13 +60,6 @@ def resumes(project: Project) -> Iterator[Lack]:
             yield from _counters(save, save.function.node, save.function.owner)
 
 
-def goes_on_from(project: Project) -> Event | None:
-    """The load by which a program begins again where it was, None where it is not known to do so."""
-    relation = _Relation(project)
-    again = bool(relation.reads) and any(relation.goes_on(table) for _, table in relation.saves)
-    return relation.reads[0] if again else None
-
-
 class _Relation:
     """What is saved and what is restored, by where each object is made."""
 
