@@ -86,14 +86,16 @@ class PartFit:
 
 @dataclass(frozen=True)
 class RunningState:
-    """A plain tensor attribute of a module that the module updates from itself and uses for what it gives."""
+    """Plain tensor attributes of a module that the module updates from itself and uses for what it gives."""
 
     owner: str
-    name: str
+    attributes: str
+    """Their names, with commas."""
     made: Any
     changed: Any
     saved: bool
     """The program saves modules by their state."""
+    many: bool = False
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,8 @@ class Distance:
     was, or another distance pulls one of the same two."""
     reached: bool = True
     """A loss reaches that value on another way."""
+    last: bool = True
+    """Of those of a function that cut a table which no loss reaches."""
 
 
 @dataclass(frozen=True)
