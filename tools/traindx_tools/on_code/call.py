@@ -270,8 +270,9 @@ class Caller(Foreign):
                 frame.env[arg.arg] = given[i]
             elif arg.arg in rest:
                 frame.env[arg.arg] = rest.pop(arg.arg)
-            elif i >= offset and not spread:
-                frame.env[arg.arg] = self._default(spec.defaults[i - offset], function, frame)
+            elif i >= offset and (not spread or isinstance(spec.defaults[i - offset], ast.Constant)):
+                value = self._default(spec.defaults[i - offset], function, frame)
+                frame.env[arg.arg] = Const(value.value, False) if spread and isinstance(value, Const) else value
             else:
                 frame.env[arg.arg] = Symbol("parameter", arg.arg)
         if spec.vararg:

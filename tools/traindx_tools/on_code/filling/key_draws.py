@@ -22,10 +22,10 @@ from traindx_tools.program.traced import SharedKey
 _KEYS = frozenset({"jax.key", "jax.random.PRNGKey", "jax.random.key"})
 _APPLIES = frozenset({"apply", "apply_fn"})
 _EVALUATES = re.compile(r"valid|eval|preview|visuali|(^|_)log(_|$)", re.IGNORECASE)
-_CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
+CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
 _COPIES = re.compile(r"copies|copy|same|shared|replicat|broadcast|sweep|repeat|bench|determin|reproduc|^test_")
 _ORDERS = frozenset({"choice", "permutation", "shuffle"})
-_NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
+NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl", "seed"})
 _SIZED = frozenset({"normal", "uniform", "truncated_normal", "orthogonal"})
 _TRAINS = frozenset({"grad", "value_and_grad", "update", "apply_updates", "apply_gradients", "tree_map"})
 
@@ -53,7 +53,7 @@ def used_key(event: Event) -> Value | None:
     if event.kind != "call":
         return None
     key: Value | None = None
-    if event.name.startswith("jax.random.") and event.method not in _NO_USE:
+    if event.name.startswith("jax.random.") and event.method not in NO_USE:
         key = event.args[0] if event.args else event.kwargs.get("key")
     elif event.method in _APPLIES and isinstance(event.kwargs.get("rngs"), Table):
         rngs = event.kwargs["rngs"]
@@ -150,7 +150,7 @@ def _of_one_list(event: Event, block: Block, outer: Event) -> SharedKey | None:
     varied = bool(bound & names_in(getattr(node, "elt", node)))
     sized = _makes_layer(event) or (event.method in _SIZED and (shape := event.argument(1, "shape")) is not None
                                     and not is_same(shape, block))
-    if _COPIES.search(name) or (varied and (not sized or _CALM.search(name.removeprefix("init")))):
+    if _COPIES.search(name) or (varied and (not sized or CALM.search(name.removeprefix("init")))):
         return None
     return SharedKey("list", outer.text, outer.spot, "every row of the list is drawn with one key", trains=False)
 
@@ -161,7 +161,7 @@ def _takes_back(outer: Event) -> bool:
     given = [*outer.node.args, *(k.value for k in outer.node.keywords)] if isinstance(outer.node, ast.Call) else []
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     bound = {written(n) for t in targets for n in (t.elts if isinstance(t, ast.Tuple) else [t])}
-    return any(written(a) in bound for a in given) and not _CALM.search(last_name(getattr(outer.node, "func", None)))
+    return any(written(a) in bound for a in given) and not CALM.search(last_name(getattr(outer.node, "func", None)))
 
 
 def _seen_from(place: Place, inner: tuple[Block, ...], block: Block) -> Event:

@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.on_code.compiled import GRADIENTS, is_pytree
+from traindx_tools.on_code.filling.key_draws import CALM, NO_USE
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
 from traindx_tools.program.traced import SharedKey
 
 _KEYS = re.compile(r"key|rng|seed|random|^k(_\w+|\d*)$", re.IGNORECASE)
-_CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
-_NO_DRAW = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl", "seed"})
 _UPDATES = frozenset({"apply_gradients", "apply_updates"})
 _PUTS = frozenset({"replace", "_replace", "apply_gradients", "evolve", "update", "set", "_update"})
 
@@ -31,7 +30,7 @@ def _draws(code: Syntax, body: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
     """The draws of a function itself, with the key's expression."""
     for call in (n for n in below(body) if isinstance(n, ast.Call)):
         full = code.qualified(call.func)
-        if full.startswith("jax.random.") and last_name(call.func) not in _NO_DRAW:
+        if full.startswith("jax.random.") and last_name(call.func) not in NO_USE:
             key = argument(call, 0, "key")
         elif last_name(call.func) in ("apply", "apply_fn") and isinstance(rngs := argument(call, 99, "rngs"), ast.Dict):
             key = rngs.values[0] if rngs.values else None
@@ -63,7 +62,7 @@ def _in_state(look: Lookup, code: Syntax, body: ast.FunctionDef) -> Iterator[Sha
 def _of_object(look: Lookup, code: Syntax, body: ast.FunctionDef) -> Iterator[SharedKey]:
     """A method that splits the key of its object and keeps none of the new ones: each call hands out the same."""
     owner = code.parent(body)
-    if not isinstance(owner, ast.ClassDef) or is_pytree(owner) or _CALM.search(f"{owner.name} {body.name}"):
+    if not isinstance(owner, ast.ClassDef) or is_pytree(owner) or CALM.search(f"{owner.name} {body.name}"):
         return
     for call in code.calls_in(body, "split"):
         key, up = call.args[0] if call.args else None, code.parent(call)
