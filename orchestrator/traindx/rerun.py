@@ -41,7 +41,6 @@ from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import Watch
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.live.reading import read_folder
-from traindx_tools.live.rows_apart import acquitted
 from traindx_tools.live.runner import EAGER, Enough, Job, arms, came_in, tripped
 from traindx_tools.live.settings import Settings, environment_for
 from traindx_tools.on_data.run_data import beside_files
@@ -335,7 +334,6 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     except UnreadableInput as error:
         note = f"`{command}` was run again in a copy and {rerun.ended}; {UNREADABLE}: {error}"
         return replace(joined(old, rerun.seen, 0), remarks=(*old.remarks, note), facts=live.facts)
-    old, new = (_beside_rows(r, live.rows_apart) for r in (old, new))
     note = f"{compare(old, new, rerun)} It was {find_sandbox().said}."
     absent = package_lacking(tail(rerun.log), command, workspace) if rerun.outcome.exit_code not in (0, None) else None
     if absent is not None:
@@ -370,15 +368,6 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
         budget = max(1.0, budget - took) if budget is not None else None
     return with_experiments(better, command, workspace, folder / "experiments", rerun.outcome.seconds, budget, say,
                             control, screens=screens)
-
-
-def _beside_rows(report: Report, rows: int) -> Report:
-    """A diagnosis beside a run that evaluated so many rows and was trained on next to none of them; 0: not known."""
-    found = report.seen.findings
-    pairs = [(a, b) for a, b in zip(found, acquitted(found, rows), strict=True) if a is not b]
-    if not pairs:
-        return report
-    return replace(report, seen=report.seen.without([a for a, _ in pairs]).joined([b for _, b in pairs]))
 
 
 def control_of(rerun: Rerun, folder: Path) -> Trace | None:

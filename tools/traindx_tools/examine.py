@@ -257,7 +257,7 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     errors = tuple(e for p in own.parts for e in p.errors)
     since = SinceWritten.of(files, errors)
     wrong = by_settings(errors, code.projects, files, (a.path for a in artifacts), base)
-    seen = (*live.tried(without_names(code.findings, files)), *told, *memory, *data.findings, *weights.findings, *wrong)
+    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *wrong)
     every = _EveryRun(files, tuple(map(books.of_code, seen)), together, symptom, prefixes_of(base), unread, scope.blind,
                       asked.aside, ranks=ranks, books=books, since=since,
                       looked=frozenset({DATA_JUDGED} if data.judged_whole else ()))

@@ -29,9 +29,6 @@ CASES = {
         "c294", "bad_counts.py", ("np.bincount(grades, minlength=5)", "np.bincount(read_grades(), minlength=5)")),
     "a mask that is no tree of bools": (
         "c530", "bad_head_only.py", ("mask)", "lambda params: {k: k == 'head' for k in params})")),
-    "a branch with two outcomes": (
-        "c511", "bad_called_in_step.py",
-        ("    if length > limit:\n", "    if length > limit:\n        limit = limit * 2\n")),
     "a metric on an unknown device": (
         "c264", "bad_patience_per_rank.py", (".to(rank)", ".cuda()"), (".to(device)", ".cuda()")),
     "a wrapper that goes on under another name": (

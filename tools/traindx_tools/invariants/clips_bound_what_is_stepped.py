@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy, pages
-from traindx_tools.invariants.scenarios import Uses, by_hand, path_of, uses, weakest
+from traindx_tools.invariants.scenarios import Uses, by_hand, uses, weakest
 from traindx_tools.knowledge.ranges import chains
 from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.gradients import Use
@@ -46,7 +46,7 @@ def _of_nothing(clip: Act) -> Breach:
 
 def _breaches(run: Section, clip: Act, optimizer: Optimizer, scenarios: Uses, others: Sequence[Uses]
               ) -> Iterator[Breach]:
-    loop = training_loop(path_of(run, clip))
+    loop = training_loop(run.path_to(clip))
     step = _next_step(run, clip, optimizer, loop)
     if step is None:
         return

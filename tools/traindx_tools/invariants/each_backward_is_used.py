@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy, pages
-from traindx_tools.invariants.scenarios import by_hand, path_of, uses, weakest
+from traindx_tools.invariants.scenarios import by_hand, uses, weakest
 from traindx_tools.program.gradients import Pass, Use, played, reaches
 from traindx_tools.program.moments import Section, training_loop
 from traindx_tools.program.program import Program
@@ -49,7 +49,7 @@ def _lost_in_part(program: Program, run: Section) -> Iterator[Breach]:
         step = steps.get(id(act))
         if step is None or clear is None or any(id(o) in s.handed for s in scenarios for o in step.optimizers):
             continue
-        here, there = training_loop(path_of(run, act)), path_of(run, step)
+        here, there = training_loop(run.path_to(act)), run.path_to(step)
         if here is not None and here not in there:
             yield Breach(
                 "C161",
@@ -57,7 +57,7 @@ def _lost_in_part(program: Program, run: Section) -> Iterator[Breach]:
                 f"clears the gradients (line {clear.at.line}): only the last batch's gradient is ever applied",
                 step.at, weakest(step.known, act.known), {"kind": "outside the loop", "backward_line": act.at.line},
                 remedy=Remedy("behind backward", step, act, "nested"))
-        elif here is not None and here in path_of(run, clear):
+        elif here is not None and here in run.path_to(clear):
             yield Breach(
                 "C113",
                 f"{clear.owner}.{clear.name}() at {clear.at} clears gradients that are still needed: the step at line "
@@ -86,8 +86,8 @@ def _without_gradients(program: Program, run: Section) -> Iterator[Breach]:
         after = [[u for u in s if u.cleared is not None] for s in scenarios]
         if id(optimizer) in fed or not all(after) or not all(_empty(u) for s in after for u in s):
             continue
-        near = training_loop(path_of(run, act))
-        mine = [a for a in passes if reaches(a, optimizer) and (near is None or near in path_of(run, a))]
+        near = training_loop(run.path_to(act))
+        mine = [a for a in passes if reaches(a, optimizer) and (near is None or near in run.path_to(a))]
         if not mine:
             continue
         use = after[0][-1]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from traindx_tools.invariants.breach import Breach, Remedy, pages
-from traindx_tools.invariants.scenarios import Uses, by_hand, path_of, uses, weakest
+from traindx_tools.invariants.scenarios import Uses, by_hand, uses, weakest
 from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.gradients import Use, optimizers_of
 from traindx_tools.program.moments import Act, Section, conditions_within, training_loop
@@ -31,7 +31,7 @@ def check(program: Program) -> Iterator[Breach]:
     """Look at every step that is taken again and again."""
     for run in by_hand(program):
         for act, optimizer, scenarios in uses(program, run, lambda p: p.steps):
-            loop = training_loop(path_of(run, act))
+            loop = training_loop(run.path_to(act))
             if loop is not None and all(_stale(s) for s in scenarios):
                 yield _breach(run, loop, act, optimizer, scenarios)
             elif loop is not None and len(optimizers_of(run)) == 2:
@@ -69,7 +69,7 @@ def _breach(run: Section, loop: Section, act: Act, optimizer: Optimizer, scenari
         said, kind = "never cleared in the loop", use.leftover.name
         missing = (f"zero_grad() is called on other modules only, not on the {use.leftover.name} made at "
                    f"{use.leftover.made}")
-    windowed = any(c.kind != "always" for c in conditions_within(path_of(run, act), loop))
+    windowed = any(c.kind != "always" for c in conditions_within(run.path_to(act), loop))
     return Breach(
         "C101",
         f"{name}.step() at {act.at} uses gradients that are {said} at {loop.at}: backward() at line {backward.at.line} "

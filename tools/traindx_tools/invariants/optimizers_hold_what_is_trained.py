@@ -15,7 +15,6 @@ from collections.abc import Iterator
 
 from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.model_in_use import over_another_model
-from traindx_tools.invariants.scenarios import path_of
 from traindx_tools.program.courses import Held, courses, held_at, made_before
 from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.moments import Act, Section
@@ -67,7 +66,7 @@ def _too_early(run: Section, found: Held) -> Breach:
     act, made, change = found.change, found.made, found.change.change
     assert change is not None
     keeps = "it holds those of the old one, and " if change.takes_a_place else ""
-    called = next((s.at for s in path_of(run, act) if s.kind == "call" and change.somewhere
+    called = next((s.at for s in run.path_to(act) if s.kind == "call" and change.somewhere
                    and s.at.file == made.at.file and made.at.line < s.at.line), None)
     via = f" (called at line {called.line})" if called is not None else ""
     return Breach(
@@ -81,7 +80,7 @@ def _too_early(run: Section, found: Held) -> Breach:
 def _thawed(run: Section, found: Held, where: str) -> Breach:
     """Where one line freezes here and thaws there, the call of it tells."""
     act, made = found.change, found.made
-    calls = [s.at for s in path_of(run, act) if s.kind == "call"]
+    calls = [s.at for s in run.path_to(act) if s.kind == "call"]
     both = any(a.change is not None and a.change.kind == "frozen" and a.at == act.at
                for a, _ in run.acts(Moment.PARAMETERS))
     at = calls[-1] if both and calls else act.at

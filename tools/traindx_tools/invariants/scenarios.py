@@ -37,8 +37,3 @@ def weakest(*known: Known) -> Known:
     """A conclusion is known as well as its weakest premise."""
     order = (Known.GUESSED, Known.DERIVED, Known.RAN)
     return min(known, key=order.index)
-
-
-def path_of(run: Section, act: Act) -> tuple[Section, ...]:
-    """The sections around an act, outermost first, where it stands first."""
-    return run.path_to(act)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy, pages
-from traindx_tools.invariants.scenarios import path_of, weakest
+from traindx_tools.invariants.scenarios import weakest
 from traindx_tools.program.courses import Called, calls, is_trained, passes_of
 from traindx_tools.program.entities import Model
 from traindx_tools.program.known import Known
@@ -51,8 +51,8 @@ def check(program: Program) -> Iterator[Breach]:
 def _breaches(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act, model: Model) -> Iterator[Breach]:
     held = [is_trained(m, run) for m in by.models or () if m.inside & model.inside]
     trained = True if True in held else None if None in held else False
-    around = training_loop(path_of(run, by))
-    within = around is not None and around in path_of(run, act)
+    around = training_loop(run.path_to(by))
+    within = around is not None and around in run.path_to(act)
     evaluates = _evaluates(told, by, model)
     if trained is True and within and not evaluates and not by.restores:
         yield from _never_in_training_mode(run, by, model)
@@ -62,7 +62,7 @@ def _breaches(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act,
     layers = sorted({text.partition(" ")[0] for text in model.by_mode.values()})
     if harmless and not within:
         return
-    loop = around if within else training_loop(path_of(run, act))
+    loop = around if within else training_loop(run.path_to(act))
     assert loop is not None
     known = weakest(by.known, Known.GUESSED if trained is None else Known.DERIVED)
     measured = {"kind": "in the loop" if within else "before the loop", "model": by.owner or model.name,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.finding import Finding
-from traindx_tools.live import rows_apart
 from traindx_tools.live.files_read import FileRead, read_from
 from traindx_tools.live.in_cells import in_cells, text_in_cells
 from traindx_tools.on_ranks.examine import compared
@@ -54,7 +53,6 @@ class LiveFile:
     """What it wrote for a comparison with other ranks."""
     numbered: tuple[Numbered, ...] = ()
     """Rows of tables that its model holds, with the names that the program gives them."""
-    rows_apart: int = 0
     """Rows that it evaluated, none of which it was trained on; 0 where that was not compared, or is not so."""
 
 
@@ -109,15 +107,6 @@ class LiveRun:
         return next((f.numbered for f in self.files if f.numbered), ())
 
     @property
-    def rows_apart(self) -> int:
-        """Rows that one process evaluated, none of which it was trained on."""
-        return max((f.rows_apart for f in self.files), default=0)
-
-    def tried(self, suspected: Iterable[Finding]) -> tuple[Finding, ...]:
-        """What the code is suspected of; what a run that looked at it shows to be otherwise is a remark."""
-        return rows_apart.acquitted(suspected, self.rows_apart)
-
-    @property
     def cwd(self) -> str:
         """The folder in which the command ran, "" where nothing says so."""
         return str(self.run.get("cwd") or next((f.cwd for f in self.files if f.cwd), ""))
@@ -156,7 +145,6 @@ def read_file(path: Path) -> LiveFile | None:
     read: tuple[FileRead, ...] = ()
     replica: list[dict[str, Any]] = []
     tables: list[Numbered] = []
-    apart = 0
     for record in records:
         kind = record.get("kind")
         if kind == "finding":
@@ -172,8 +160,6 @@ def read_file(path: Path) -> LiveFile | None:
             read = read_from(record["read"])
         elif kind == numbered.KIND and isinstance(record.get("tables"), list):
             tables = [t for said in record["tables"] if (t := numbered.from_record(said)) is not None]
-        elif kind == rows_apart.KIND:
-            apart = rows_apart.number_in(record)
         elif kind == KIND and len(replica) < MOST_RECORDS:
             replica.append(record)
         elif kind == "end":
@@ -181,7 +167,7 @@ def read_file(path: Path) -> LiveFile | None:
     return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
                     tuple(replace(f, source=str(path)) for f in findings),
                     last, _number(start.get("started")), ended, facts, read, _script(start.get("argv")),
-                    tuple(replica), tuple(tables), apart)
+                    tuple(replica), tuple(tables))
 
 
 def _script(argv: object) -> str:

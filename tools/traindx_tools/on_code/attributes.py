@@ -31,7 +31,11 @@ class Attributes(Evaluation):
     """Adds the attributes of values."""
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
-        return self.attribute(self.evaluate(node.value, frame), node.attr, node, frame)
+        base = self.evaluate(node.value, frame)
+        found = self.attribute(base, node.attr, node, frame)
+        if self.unread.held:
+            self.unread.read(node.attr, base, found)
+        return found
 
     def attribute(self, base: Value, name: str, node: ast.AST, frame: Frame) -> Value:
         """`base.name`."""

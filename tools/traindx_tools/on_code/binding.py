@@ -246,6 +246,8 @@ class Binding(Iteration):
         """Bind a target. Names that gather values are followed: where one begins anew is an event."""
         if isinstance(target, ast.Name):
             old = frame.env.get(target.id)
+            if self.unread.on:
+                self.unread.bind(target.id, frame, self.place(target, frame), old, value)
             if old is not None and target.id in syntax(frame.file).gathering:
                 self.event("store", f"name.{target.id}", target, frame, args=(value, old))
             if isinstance(old, Const) and old.value is None:  # `if sum is None: sum = loss`: it began before
@@ -278,6 +280,8 @@ class Binding(Iteration):
         """`base.name = value`."""
         old = base.attrs.get(name) if isinstance(base, Instance) else None
         self.event("store", f"attribute.{name}", node, frame, receiver=base, args=(value, *([old] if old else [])))
+        if self.unread.on:
+            self.unread.bind(name, base, self.place(node, frame), old, value)
         if name == "requires_grad" and isinstance(base, Symbol) and truth(value) is not False:
             thaw_some(base, self.frozen)
         if isinstance(base, Symbol) and base.role == "call" and isinstance(node,

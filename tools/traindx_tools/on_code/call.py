@@ -14,7 +14,9 @@ from traindx_tools.on_code.descriptions import Axes
 from traindx_tools.on_code.interpreter import Call, Frame
 from traindx_tools.on_code.library_calls import Foreign, from_model
 from traindx_tools.on_code.names import canonical
+from traindx_tools.on_code.nodes import last_name
 from traindx_tools.on_code.trace import Block, Event
+from traindx_tools.on_code.unread import TELLING
 from traindx_tools.on_code.values import (
     LAYERS,
     NONE,
@@ -59,6 +61,19 @@ class Caller(Foreign):
         self._memory: dict[Any, tuple[Value, Block, Any]] = {}
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
+        if not self.unread.held:
+            return self._called(node, frame)
+        name, of = last_name(node.func), getattr(node.func, "value", None)
+        empties = name == "clear" and not node.args
+        self.unread.quiet += empties or name in TELLING
+        value = self._called(node, frame)
+        if empties and isinstance(of, (ast.Name, ast.Attribute)):
+            home = frame if isinstance(of, ast.Name) else self.evaluate(of.value, frame)
+            self.unread.empty(last_name(of), home, self.place(node, frame))
+        self.unread.quiet -= empties or name in TELLING
+        return value
+
+    def _called(self, node: ast.Call, frame: Frame) -> Value:
         if isinstance(node.func, ast.Attribute):
             if _is_super(node.func.value):
                 return self._super_call(node, node.func.attr, frame)
@@ -176,7 +191,7 @@ class Caller(Foreign):
             return Symbol("call", info.name)
         key = self._key(function, args, kwargs)
         known = self._memory.get(key) if key is not None else None
-        if known is not None:
+        if known is not None and not (self.unread.held and self.unread.concern(known[1])):
             block = known[1]
             if block.node is info.node:  # followed before as an entry of its own
                 block = replace(block, node=node, file=frame.file)
@@ -255,8 +270,9 @@ class Caller(Foreign):
                 frame.env[arg.arg] = given[i]
             elif arg.arg in rest:
                 frame.env[arg.arg] = rest.pop(arg.arg)
-            elif i >= offset and not spread:
-                frame.env[arg.arg] = self._default(spec.defaults[i - offset], function, frame)
+            elif i >= offset and (not spread or isinstance(spec.defaults[i - offset], ast.Constant)):
+                value = self._default(spec.defaults[i - offset], function, frame)
+                frame.env[arg.arg] = Const(value.value, False) if spread and isinstance(value, Const) else value
             else:
                 frame.env[arg.arg] = Symbol("parameter", arg.arg)
         if spec.vararg:

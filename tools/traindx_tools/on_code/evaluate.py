@@ -93,6 +93,8 @@ class Evaluator(Aligned):
         name = node.id
         found = frame.env[name] if name in frame.env else frame.lookup(name)
         if found is not None:
+            if self.unread.held:
+                self.unread.read(name, frame, found, around=name not in frame.env)
             return found
         if name in containers.BUILTINS:
             return Ref(f"builtins.{name}")

@@ -10,6 +10,7 @@ from traindx_tools.on_code.interpreter import Frame, Interpreter
 from traindx_tools.on_code.nesting import MOST_PARTS, Nested
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event
+from traindx_tools.on_code.unread import Place, UnreadValues
 from traindx_tools.on_code.values import Instance, Site, Symbol, Thing, Value
 
 
@@ -35,10 +36,16 @@ class Evaluation(Interpreter):
         """Loops around that are followed once for each of a few objects."""
         self.frozen: list[Thing | Instance] = []
         """Modules of which all parameters were frozen at some time, in order."""
+        self.unread = UnreadValues()
+        """What came out of files."""
 
     def site(self, node: ast.AST, frame: Frame) -> Site:
         """Where a node stands."""
         return Site(frame.file.path, getattr(node, "lineno", 1))
+
+    def place(self, node: ast.AST, frame: Frame) -> Place:
+        """A node, and what runs around it."""
+        return Place(node, frame.file, tuple(self.blocks))
 
     def event(self, kind: str, name: str, node: ast.AST, frame: Frame, receiver: Value | None = None,
             args: tuple[Value, ...] = (), kwargs: dict[str, Value] | None = None, result: Value | None = None,
@@ -57,6 +64,17 @@ class Evaluation(Interpreter):
         self.blocks.append(block)
         yield block
         self.blocks.pop()
+
+    @contextmanager
+    def in_turns(self, kind: str, node: ast.AST, frame: Frame, subject: Value | None = None) -> Iterator[Block]:
+        """A block of its own for what is followed once and runs again and again."""
+        block = Block(kind, node, frame.file, frame.function, subject=subject)
+        self.blocks[-1].body.append(block)
+        self.blocks.append(block)
+        outer, self.loops = self.loops, (*self.loops, block)
+        yield block
+        self.blocks.pop()
+        self.loops = outer
 
     def note_cut(self, value: Nested, node: ast.AST, frame: Frame) -> None:
         """Remember that a value holds too much to be looked through."""

@@ -154,6 +154,7 @@ class Interpreter(Statements):
             d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)}
         known = self._fed(owner, framework or info.name, names) if isinstance(owner, Instance) else {}
         args = [known.get(a.arg) or self._argument(a, d, frame) for a, d in _with_defaults(spec) if a.arg in names]
+        self.unread.held.clear()
         root.result = self.invoke(bound, args, kwargs, info.node, frame)
         self._left[info.file.path] -= given - max(self.fuel, 0)
         self.roots.append(root)

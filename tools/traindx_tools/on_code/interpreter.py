@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -153,6 +154,10 @@ class Interpreter(Protocol):
 
     def freeze_parameters(self, parameter: Thing, wanted: bool | None, site: Site) -> None:
         """Set requires_grad of every module that a parameter of a loop stands for."""
+
+    def in_turns(self, kind: str, node: ast.AST, frame: Frame,
+                 subject: Value | None = None) -> AbstractContextManager[Block]:
+        """A block of its own for what is followed once and runs again and again."""
 
     def note_cut(self, value: Nested, node: ast.AST, frame: Frame) -> None:
         """Remember that a value holds too much to be looked through."""

@@ -10,6 +10,7 @@ from traindx_tools.on_code import axes, containers, library
 from traindx_tools.on_code.axis_calls import given_to
 from traindx_tools.on_code.descriptions import Axes, Axis
 from traindx_tools.on_code.interpreter import Call, Interpreter
+from traindx_tools.on_code.turns import changed
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -54,10 +55,17 @@ def wrapped(caller: Interpreter, function: Function, args: list[Value], kwargs: 
         grads = Tensor(grad=False, site=caller.site(node, frame), tags=frozenset({"gradient"}))
         return Bag("tuple", [value, grads]) if outer in _VALUES_AND_GRADS else grads
     if outer in _MAPS:
-        rows = [caller.element(a, node, frame) if isinstance(a, (Tensor, Bag, Symbol)) else a for a in args]
-        many = next((a for a in map(axes.of, args) if a is not None and a.dims), None)
-        return _batched(caller.invoke(inner, rows, kwargs, node, frame), axes.at(many, 0))
+        return _mapped(caller, inner, args, kwargs, node, frame)
     return caller.invoke(inner, args, kwargs, node, frame)
+
+
+def _mapped(caller: Interpreter, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
+    """A function over the rows of its arguments."""
+    rows = [caller.element(a, node, frame) if isinstance(a, (Tensor, Bag, Symbol)) else a for a in args]
+    many = next((a for a in map(axes.of, args) if a is not None and a.dims), None)
+    with caller.in_turns("map", node, frame, Bag("tuple", rows)):
+        return _batched(caller.invoke(function, rows, kwargs, node, frame), axes.at(many, 0))
 
 
 _FEW = 8
@@ -67,8 +75,9 @@ _FEW = 8
 def _changes(value: Value, certain: bool) -> bool:
     """Whether a number is another one in each turn of a loop. `certain`: only where nothing in it may be an array."""
     if isinstance(value, Operation):
-        if certain and not all(isinstance(p, (Const, Operation)) or _counts(p) or (
-                isinstance(p, Thing) and p.type == "range") for p in parts(value)):
+        seen = list(parts(value))
+        over = {id(q) for p in seen if _counts(p) and isinstance(p, Symbol) and p.parent for q in parts(p.parent)}
+        if certain and not all(isinstance(p, (Const, Operation)) or _counts(p) or id(p) in over for p in seen):
             return False
         if value.op == "either":  # what a function gives in either of its branches
             return all(_changes(o, False) for o in value.operands)
@@ -109,22 +118,40 @@ def _mapped_layer(caller: Interpreter, call: Call) -> Value | None:
 @library.function("jax.lax.scan", "flax.linen.scan", "flax.nnx.scan")
 def _scan(caller: Interpreter, call: Call) -> Value | None:
     body, init, xs = call.get(0, "f"), call.get(1, "init"), call.get(2, "xs")
-    if init is None or not isinstance(body, Function):
+    if init is None or body is None or not _is_body(body):
         return None
     row = caller.element(xs, call.node, call.frame) if xs is not None else UNKNOWN
-    result = caller.call(body, [init, row], {}, call.node, call.frame)
+    with caller.in_turns("scan", call.node, call.frame, init) as block:
+        result = caller.call(body, [init, row], {}, call.node, call.frame)
+        pair = isinstance(result, Bag) and len(result.items) == 2
+        block.renewed = tuple(changed(init, result.items[0] if pair and isinstance(result, Bag) else None, block))
     return (Bag("tuple", [_batched(v, axes.at(axes.of(xs), 0)) if i else v for i, v in enumerate(result.items)])
         if isinstance(result, Bag) and (len(result.items) == 2) else Bag("tuple", [UNKNOWN, UNKNOWN]))
+
+
+def _is_body(value: Value) -> bool:
+    return isinstance(value, Function) or (isinstance(value, Thing) and value.type == "functools.partial")
 
 
 @library.function("jax.lax.fori_loop", "jax.lax.while_loop")
 def _loops(caller: Interpreter, call: Call) -> Value | None:
     body, init = ((call.get(2, "body_fun"), call.get(3, "init_val")) if call.name.endswith("fori_loop")
         else (call.get(1, "body_fun"), call.get(2, "init_val")))
-    if not isinstance(body, Function) or init is None:
+    if body is None or init is None or not _is_body(body):
         return None
     args = [Symbol("index", "index"), init] if call.name.endswith("fori_loop") else [init]
-    return caller.call(body, args, {}, call.node, call.frame)
+    with caller.in_turns("scan", call.node, call.frame, init) as block:
+        result = caller.call(body, args, {}, call.node, call.frame)
+        block.renewed = tuple(changed(init, result, block))
+    return result
+
+
+@library.function("jax.lax.map")
+def _lax_map(caller: Interpreter, call: Call) -> Value | None:
+    body, rows = call.get(0, "f"), call.get(1, "xs")
+    if not isinstance(body, Function) or rows is None:
+        return None
+    return _mapped(caller, body, [rows], {}, call.node, call.frame)
 
 
 @library.function("jax.lax.cond")

@@ -40,6 +40,7 @@ from traindx_tools.on_code.names import is_array_library, is_optimizer, is_sched
 from traindx_tools.on_code.optimizer_parameters import frozen_parts, iterators, parts_held, why_frozen
 from traindx_tools.on_code.tensors import merged
 from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.unread import LOADERS, is_put
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -84,6 +85,9 @@ class Foreign(Evaluator):
         event = self.event("call", name, node, frame, receiver=receiver, args=tuple(args), kwargs=kwargs, result=result)
         if name == "transformers.Trainer" or name.endswith(".fit"):
             self.handed.append(event)
+        self.unread.on = self.unread.on or event.method in LOADERS
+        if self.unread.on and is_put(event.method, args):
+            self.unread.put_in(receiver, self.place(node, frame))
         return result
 
     def _remember_callbacks(self, args: list[Value], kwargs: dict[str, Value]) -> None:

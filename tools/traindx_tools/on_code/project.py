@@ -12,6 +12,7 @@ from traindx_tools.on_code.execute import Interpreter
 from traindx_tools.on_code.nodes import listed
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event, Place, unique_events
+from traindx_tools.on_code.unread import Unread
 from traindx_tools.on_code.values import Instance, Klass, Site
 from traindx_tools.program.moments import Spot
 
@@ -29,6 +30,8 @@ class Project(Keeps):
     """What happens when one sample is fetched, by the identity of the data set."""
     failures: tuple[tuple[SourceFile, str], ...] = ()
     """Files that were followed in part only, and why."""
+    lost: tuple[Unread, ...] = ()
+    """What came out of files and was gone before anybody read it."""
 
     @classmethod
     def of(cls, files: Sequence[SourceFile]) -> Project:
@@ -37,7 +40,7 @@ class Project(Keeps):
         interpreter.run()
         made = tuple(i for group in interpreter.instances.values() for i in group)
         return cls(tuple(files), tuple(interpreter.roots), tuple(interpreter.classes), made, interpreter.fetched,
-            tuple(interpreter.failures))
+            tuple(interpreter.failures), tuple(interpreter.unread.sure))
 
     @cached_property
     def events(self) -> tuple[Event, ...]:

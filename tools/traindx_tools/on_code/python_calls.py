@@ -106,7 +106,7 @@ def _range(caller: Interpreter, call: Call) -> Value:
 
 @function("builtins.enumerate")
 def _enumerate(caller: Interpreter, call: Call) -> Value:
-    index: Value = Symbol("index", "index")
+    index: Value = Symbol("index", "index", call.first, 1)
     start = whole(number(call.get(1, "start")))
     if start:
         index = arithmetic.operation("+", (index, Const(start)))

@@ -13,6 +13,7 @@ from traindx_tools.on_code.binding import Binding
 from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.source import SourceFile, below, next_arm
 from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.turns import changed
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -222,7 +223,10 @@ class Statements(Binding):
                                    Const(before.value, fixed=False))  # in the next turn it is something else
         self.blocks.append(block)
         self.loops, frame.loops = (*outer, block), (*inner, block)
+        held = {n: v for n in _bound_in(block.file, block.node) if (v := frame.env.get(n)) is not None}
         left = self._body(body, frame)
+        still = set(map(id, frame.env.values()))
+        block.renewed += tuple(p for n, v in held.items() for p in changed(v, frame.env.get(n)) if id(p) not in still)
         self.blocks.pop()
         self.loops, frame.loops = outer, inner
         self._body(orelse, frame)
@@ -240,7 +244,9 @@ class Statements(Binding):
         outer, inner = self.loops, frame.loops
         self.blocks.append(block)
         self.loops, frame.loops = (*outer, block), (*inner, block)
-        self.assign(target, self.element(iterable, node, frame), frame)
+        item = self.element(iterable, node, frame)
+        block.renewed = (item, *(item.items if isinstance(item, Bag) else ()))
+        self.assign(target, item, frame)
         self.blocks.pop()
         self.loops, frame.loops = outer, inner
         return block

@@ -89,7 +89,8 @@ class Event:
 
 @dataclass(eq=False)
 class Block:
-    """Events that belong together. `kind`: "root", "loop", "with", "branch", "call"."""
+    """Events that belong together. `kind`: "root", "loop", "scan" (a loop of `jax.lax`), "map" (a function over rows),
+    "with", "branch", "call"."""
 
     kind: str
     node: ast.AST
@@ -105,6 +106,8 @@ class Block:
     """What a followed call returned."""
     is_other: bool = False
     """Of a branch: it runs where its subject is not true."""
+    renewed: tuple[Value, ...] = ()
+    """What a turn of a loop is given, and what names, or a carry, held before it and hold no more behind it."""
     left: str = ""
     """How a branch is certainly left: "return", "raise", "break", "continue"; "" where what follows it runs too."""
 
@@ -126,6 +129,12 @@ class Block:
         for item in self.body:
             names |= {item.method} if isinstance(item, Event) else item.methods
         return frozenset(names)
+
+    @cached_property
+    def overwritten(self) -> frozenset[int]:
+        """The identities of what attributes held that are set inside. Read it only after the interpreter is done."""
+        stores = [p.event for p in self.places if p.event.name.startswith("attribute.")]
+        return frozenset(id(e.args[1]) for e in stores if len(e.args) > 1)
 
     @cached_property
     def places(self) -> tuple[Place, ...]:

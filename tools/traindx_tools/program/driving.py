@@ -146,8 +146,7 @@ class Collective:
 class RankUse:
     """What every process of a distributed run does for itself. `kind`: "file" (all write the one that `on` says),
     "share" (a loop, `on`, measures a rank's own share of the data and nothing is reduced), "batches" (the loop `on`
-    trains on the same batches in every process), "copies" (a whole batch is put on every device), "gradients"
-    (a step mapped over devices applies its own)."""
+    trains on the same batches in every process), "gradients" (a step mapped over devices applies its own)."""
 
     kind: str
     at: Any

@@ -26,8 +26,6 @@ class Fetch:
     draws: tuple[Draw, ...] = ()
     slow: tuple[str, str, bool, Any] | None = None
     """A call for which it waits: its name, what it does, whether the processor is idle, its place."""
-    on_device: tuple[str, Any] | None = None
-    """What moves the sample to a GPU, and its place."""
 
 
 @dataclass
@@ -74,8 +72,6 @@ class Loader:
     """The rows of a buffer that they pass."""
     changed: tuple[str, str, Any] | None = None
     """An attribute that fetching reads and a later loop changes: its name, the text and the place of the change."""
-    unpicklable: tuple[str, str, int] | None = None
-    """Of a loader that spawns its workers: a member that cannot be sent to them, what it is, its line."""
     objects: tuple[str, str, float | None, Any] | None = None
     """A list of Python objects that the data set keeps: the attribute, the class, how many (None where that is not
     known), its place."""
@@ -85,8 +81,7 @@ class Loader:
 
 @dataclass(frozen=True)
 class Apart:
-    """Two calls of one random transform for the two values of a sample, or one of the two that is moved alone, or taken
-    in another order."""
+    """Two calls of one random transform for the two values of a sample, or one of the two that is moved alone."""
 
     first: str
     second: str
@@ -96,5 +91,15 @@ class Apart:
     """What draws, or how it is moved."""
     alone: bool = False
     """`second` moves one of the two, and `first` stays where it was."""
-    reordered: bool = False
-    """`second` takes rows by the index of `first` in another order, which `what` says."""
+
+
+@dataclass(frozen=True)
+class PreparedBefore:
+    """What is done to all rows before they are split. `kind`: they are scaled by "statistics", something else is
+    "fitted" on them, columns are chosen by their "labels", some are "copied"."""
+
+    kind: str
+    text: str
+    at: Any
+    cut: Any
+    """Where they are split (`moments.Spot`)."""

@@ -86,14 +86,16 @@ class PartFit:
 
 @dataclass(frozen=True)
 class RunningState:
-    """A plain tensor attribute of a module that the module updates from itself and uses for what it gives."""
+    """Plain tensor attributes of a module that the module updates from itself and uses for what it gives."""
 
     owner: str
-    name: str
+    attributes: str
+    """Their names, with commas."""
     made: Any
     changed: Any
     saved: bool
     """The program saves modules by their state."""
+    many: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,7 @@ class StateBack:
 @dataclass(frozen=True)
 class Lack:
     """What a run does not get back when it goes on. `kind`: "saved" (it is in no file), "restored" (nobody loads it),
-    "remade" (it goes into something that is made anew), "counter", "order" (it comes too early), "split" (it is drawn
-    anew: `what` says how)."""
+    "counter", "order" (it comes too early)."""
 
     kind: str
     what: str

@@ -19,9 +19,8 @@ from traindx_tools.program.constants import (
     TextSwitch,
     Window,
 )
-from traindx_tools.program.loading import Apart, Loader
+from traindx_tools.program.loading import Apart, Loader, PreparedBefore
 from traindx_tools.program.moments import Act, Section, Spot
-from traindx_tools.program.rows import RowUse
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, SharedKey, TracedFunction
 
@@ -72,7 +71,7 @@ class Program:
     text_switches: list[TextSwitch] = field(default_factory=list)
     ways_out: list[driving.WayOut] = field(default_factory=list)
     rank_uses: list[driving.RankUse] = field(default_factory=list)
-    row_uses: list[RowUse] = field(default_factory=list)
+    prepared_before: list[PreparedBefore] = field(default_factory=list)
     timed_calls: list[parts.TimedCall] = field(default_factory=list)
     kept_arrays: list[uses.KeptArray] = field(default_factory=list)
     own_ratios: list[uses.OwnRatio] = field(default_factory=list)

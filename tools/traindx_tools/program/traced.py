@@ -1,4 +1,4 @@
-"""Functions that a compiler traces once and calls again, what in them cannot be traced, and keys that draws share."""
+"""Functions that a compiler traces once and calls again, and keys that draws share."""
 
 from __future__ import annotations
 
@@ -34,17 +34,6 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Where Python needs the value of an array that has none while tracing: `kind` is "branch", "numpy" or "cast"."""
-
-    kind: str
-    text: str
-    at: Spot
-    function: str = ""
-    how: str = ""
-
-
-@dataclass(frozen=True)
 class TracedFunction:
     """One function that is traced: `how` is the transformation's name."""
 
@@ -53,7 +42,6 @@ class TracedFunction:
     at: Spot
     reads: tuple[OutsideRead, ...] = ()
     effects: tuple[Effect, ...] = ()
-    asked: tuple[Asked, ...] = ()
     plain_self: str = ""
     """The class of the object that is traced though it is no tree of arrays."""
 
@@ -72,8 +60,8 @@ class CompiledAnew:
 
 @dataclass(frozen=True)
 class SharedKey:
-    """A draw whose key was used before, or is the same. `kind`: "reuse", "loop", "scan", "call", "state", "map"
-    or "list"."""
+    """A draw whose key was used before, or is the same. `kind`: "reuse", "loop", "scan", "state", "map", "rows" (of a
+    map) or "list"."""
 
     kind: str
     text: str

@@ -145,6 +145,8 @@ class Distance:
     was, or another distance pulls one of the same two."""
     reached: bool = True
     """A loss reaches that value on another way."""
+    last: bool = True
+    """Of those of a function that cut a table which no loss reaches."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,7 @@ class UnusedResult:
     "statistics"; "bound": one that a `partial` of before hides; "argument": gradients applied to something else;
     "masked": what a mask leaves out goes on as it came. Or a "method" that is named as a statement and not called; its
     `name`: the moment that it would be. Or an "inference" copy that takes the name under which training goes on. Or
-    what a call "left" as it was: its `name`, and in `other` what it is. Or a term of a loss that comes from "outside":
-    its `name` the argument that is differentiated, in `other` what is taken."""
+    what a call "left" as it was: its `name`, and in `other` what it is."""
 
     kind: str
     call: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.on_code.jitted import JITS
+from traindx_tools.on_code.compiled import JITS
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below

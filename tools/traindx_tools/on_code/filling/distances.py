@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx_tools.knowledge.names import LOSS_CLASSES
 from traindx_tools.on_code.project import Project
@@ -21,6 +22,12 @@ _WRITES = ("copy_", "lerp_", "mul_", "add_", "index_copy_", "index_add_")
 
 def distances(project: Project) -> Iterator[Distance]:
     """Every one of two known values of which a side is cut."""
+    found = list(_distances(project))
+    last = {d.at.function: id(d) for d in found if d.of_a_table and not d.both_cut and not d.reached}
+    yield from (replace(d, last=last.get(d.at.function) == id(d)) for d in found)
+
+
+def _distances(project: Project) -> Iterator[Distance]:
     cuts = list(project.calls("detach", "stop_gradient"))
     if not cuts:
         return

@@ -153,9 +153,10 @@ def _read(project: Project, loop: TrainingLoop, engine: Thing, wrapped: list[Val
     found.window, found.window_known = _window(engine)
     for place in loop.backwards:
         found.accumulates = found.accumulates or _inside_accumulate(place)
-        if isinstance(place.event.receiver, Tensor) and not place.branches and not _is_scaled(place.event.receiver):
+        sent = place.event.receiver
+        if isinstance(sent, Tensor) and not place.branches and "scaled" not in sent.tags:
             found.plain = place.event.spot
-        elif place.event.receiver is engine:
+        elif sent is engine:
             found.own = place.event.spot
     for place in loop.of("step"):
         what = place.event.receiver if is_scheduler(place.event.receiver) else stepped(place.event)
@@ -207,10 +208,6 @@ def _window(engine: Thing) -> tuple[float | None, bool]:
 def _inside_accumulate(place: Place) -> bool:
     return any(b.kind == "with" and isinstance(b.subject, Symbol) and b.subject.name.startswith("accumulate@")
                for b in place.path)
-
-
-def _is_scaled(loss: Tensor) -> bool:
-    return "scaled" in loss.tags
 
 
 def _in_updates(schedule: Thing) -> bool:

@@ -1,4 +1,8 @@
-"""Draws of JAX that share a key, by following the keys through the functions of a project."""
+"""Draws of JAX that share a key, by following the keys through a program: drawn from twice, or the same in each turn.
+
+A turn is one of a Python loop, of a loop of `jax.lax` (whose carry hands the key on as it came), of a comprehension, or
+one row of what a function is mapped over.
+"""
 
 from __future__ import annotations
 
@@ -7,178 +11,36 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from traindx_tools.on_code.lookup import Body, Lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
+from traindx_tools.on_code.syntax import argument, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.values import Const, Operation, Symbol, Table, Thing, Value, parts
+from traindx_tools.on_code.turns import is_same
+from traindx_tools.on_code.values import Bag, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.traced import SharedKey
 
-LOOPS = {"jax.lax.scan": (0, 0), "jax.lax.fori_loop": (2, 1), "jax.lax.while_loop": (1, 0)}
-"""Where the body stands among the arguments, and the carry among the body's."""
-_STARTS = {"scan": 1, "fori_loop": 3, "while_loop": 2}
-_WRAPS = frozenset({"partial", "checkpoint", "remat", "jit", "filter_jit", "grad", "value_and_grad", "filter_grad",
-                    "filter_value_and_grad", "vmap", "filter_vmap"})  # fmt: skip
-"""What takes a function and gives one with the same arguments."""
-_NO_DRAW = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl", "seed"})
-KEYS = re.compile(r"key|rng|seed|random|^k(_\w+|\d*)$", re.IGNORECASE)
-DEEP = 4
-
-
-def draws(code: Syntax, body: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """The draws of a function itself, with the key's expression."""
-    for call in (n for n in below(body) if isinstance(n, ast.Call)):
-        full = code.qualified(call.func)
-        if full.startswith("jax.random.") and last_name(call.func) not in _NO_DRAW:
-            key = argument(call, 0, "key")
-        elif last_name(call.func) in ("apply", "apply_fn") and isinstance(rngs := argument(call, 99, "rngs"), ast.Dict):
-            key = rngs.values[0] if rngs.values else None
-        else:
-            continue
-        if isinstance(key, (ast.Name, ast.Attribute, ast.Subscript)):
-            yield call, key
-
-
-def handed_on(look: Lookup, code: Syntax, body: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """Calls of the project's functions that draw with a key as they are given it."""
-    for call in (n for n in below(body) if isinstance(n, ast.Call)):
-        given = [*call.args, *(k.value for k in call.keywords)]
-        keys = [a for a in given if isinstance(a, (ast.Name, ast.Attribute)) and KEYS.search(last_name(a))]
-        inner = body_of(look, code, call.func) or _constructor(look, call) if keys else None
-        if inner is None or isinstance(inner[1], ast.Lambda):
-            continue
-        spec = [n for n in parameters(inner[1]) if n not in ("self", "cls")][inner[2]:]
-        for name in spec:
-            key = argument(call, spec.index(name), name)
-            if key in keys and key is not None and drawn_from(look, inner[0], inner[1], name, DEEP) is not None:
-                yield call, key
-
-
-def drawn_from(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:
-    """The draw for which a parameter is the key, as it was passed: in the function, its loops and what it calls."""
-    known, key = look.answers, (drawn_from, body, name)
-    if left <= 0 or isinstance(body, ast.Lambda):
-        return None
-    if key not in known:
-        known[key] = None  # while it is looked at: a function that calls itself
-        known[key] = _drawn_inside(look, code, body, name, left)
-    return known[key]  # type: ignore[no-any-return]
-
-
-def _drawn_inside(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:
-    stored = stores(code, body, name)
-    if any("fold_in" in written(v) for v in stored):
-        return None
-    for call in (n for n in below(body) if isinstance(n, ast.Call)):
-        given = [*call.args, *(k.value for k in call.keywords)]
-        full = code.qualified(call.func)
-        if full.startswith("jax.random."):
-            key = argument(call, 0, "key")
-            if last_name(call.func) not in _NO_DRAW and _is_key(code, key, name):
-                return call
-            continue
-        if full in LOOPS:
-            start = argument(call, _STARTS[last_name(call.func)], "init", "init_val")
-            carries = start.elts if isinstance(start, ast.Tuple) else [start]
-            inner = body_of(look, code, argument(call, LOOPS[full][0], "f", "body_fun"))
-            if inner is not None and any(isinstance(h, ast.Name) and h.id == name for h in carries):
-                draw = next((d for d, _ in draws(inner[0], inner[1])), None)
-                if draw is not None:
-                    return draw
-            continue
-        passed = [a for a in given if isinstance(a, ast.Name) and a.id == name]
-        if passed and full.startswith("equinox.nn.") and argument(call, 99, "key") is passed[0]:
-            return call
-        inner = body_of(look, code, call.func) if passed else None
-        if inner is not None and not isinstance(inner[1], ast.Lambda):
-            spec = [n for n in parameters(inner[1]) if n not in ("self", "cls")]
-            for other in spec:
-                if argument(call, spec.index(other), other) is passed[0]:
-                    draw = drawn_from(look, inner[0], inner[1], other, left - 1)
-                    if draw is not None:
-                        return draw
-    return None
-
-
-def _is_key(code: Syntax, key: ast.expr | None, name: str) -> bool:
-    """Whether a key is the parameter itself, or folded with what each call has alike: a number, a layer's place."""
-    if isinstance(key, ast.Call) and code.qualified(key.func) == "jax.random.fold_in" and len(key.args) == 2:
-        key, data = key.args
-        around = [a for a in code.above(data) if isinstance(a, ast.For)]
-        places = {n.id for loop in around for n in below(loop.target) if isinstance(n, ast.Name)}
-        if not isinstance(data, ast.Constant) and not (isinstance(data, ast.Name) and data.id in places):
-            return False
-    return isinstance(key, ast.Name) and key.id == name
-
-
-def body_of(look: Lookup, code: Syntax, func: ast.expr | None, left: int = DEEP) -> tuple[Syntax, Body, int] | None:
-    """The function that a loop runs, and how many of its arguments `partial` has given."""
-    if func is None or left <= 0:
-        return None
-    made = code.origin(func)
-    if isinstance(made, ast.Name) and any(isinstance(a, FunctionNode) and made.id in parameters(a)
-                                          for a in code.above(made)):  # fmt: skip
-        return None  # whatever the caller hands in
-    if isinstance(made, ast.Call) and last_name(made.func) not in _WRAPS:
-        maker = look.made_by(code, made)
-        return None if maker is None else (*maker, 0)
-    if isinstance(made, ast.Call) and made.args:
-        inner = body_of(look, code, made.args[0], left - 1)
-        if inner is None:
-            return None
-        given = len(made.args) - 1 if last_name(made.func) == "partial" else 0
-        return inner[0], inner[1], inner[2] + given
-    found = look.function(code, made)
-    return None if found is None else (found[0], found[1], 0)
-
-
-def _constructor(look: Lookup, call: ast.Call) -> tuple[Syntax, Body, int] | None:
-    """What a class of the project runs when an object is made."""
-    own = look.classes.get(last_name(call.func), ())
-    inits = [(c, n, 0) for c, kind in own for n in kind.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
-    return inits[0] if len(own) == len(inits) == 1 else None
-
-
-def stores(code: Syntax, body: Body, text: str) -> list[ast.expr]:
-    """What is assigned to a name, an attribute or an entry inside a function; loops' targets as they are."""
-    found: list[ast.expr] = []
-    for node in below(body):
-        targets: list[tuple[ast.expr, ast.expr]] = []
-        if isinstance(node, ast.Assign):
-            targets = [(t, node.value) for t in node.targets]
-        elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
-            targets = [(node.target, node.value)]
-        elif isinstance(node, (ast.For, ast.comprehension)):
-            targets = [(node.target, node.iter)]
-        for target, value in targets:
-            parts = [n for n in below(target) if not isinstance(n, (ast.Tuple, ast.List, ast.Starred))]
-            if any(written(p) == text for p in parts if isinstance(p, (ast.Name, ast.Attribute, ast.Subscript))):
-                found.append(value)
-    return found
-
-
-_NAMED_KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
+_KEYS = frozenset({"jax.key", "jax.random.PRNGKey", "jax.random.key"})
 _APPLIES = frozenset({"apply", "apply_fn"})
 _EVALUATES = re.compile(r"valid|eval|preview|visuali|(^|_)log(_|$)", re.IGNORECASE)
+CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
+_COPIES = re.compile(r"copies|copy|same|shared|replicat|broadcast|sweep|repeat|bench|determin|reproduc|^test_")
 _ORDERS = frozenset({"choice", "permutation", "shuffle"})
-_NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
+NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl", "seed"})
+_SIZED = frozenset({"normal", "uniform", "truncated_normal", "orthogonal"})
+_TRAINS = frozenset({"grad", "value_and_grad", "update", "apply_updates", "apply_gradients", "tree_map"})
 
 
 def shared_keys(project: Project) -> Iterator[SharedKey]:
     """Follow the keys through each entry of the project."""
-    for root in project.roots_with({e.method for e in project.events if _used_key(e) is not None}):
+    for root in project.roots_with({e.method for e in project.events if used_key(e) is not None}):
         uses: dict[object, list[Place]] = {}
         for place in project.places(root):
-            key = _used_key(place.event)
+            key = used_key(place.event)
             if key is not None:
                 uses.setdefault(_identity(key, place), []).append(place)
         for places in uses.values():
-            constant = next((f for p in places for f in _constant_in_loop(p)), None)
-            if constant is not None:
-                yield constant
-            else:
-                yield from _twice(places)
+            constant = next((found for p in places if (found := list(_in_turns(p)))), None)
+            yield from constant or _twice([p for p in places if not _makes_layer(p.event)])
 
 
 def _identity(key: Value, place: Place) -> object:
@@ -186,19 +48,143 @@ def _identity(key: Value, place: Place) -> object:
     return (key, id(place.path[1]) if len(place.path) > 1 else 0) if isinstance(key, Symbol) else id(key)
 
 
-def _used_key(event: Event) -> Value | None:
+def used_key(event: Event) -> Value | None:
+    """The key that a call draws from, or splits."""
     if event.kind != "call":
         return None
     key: Value | None = None
-    if event.name.startswith("jax.random.") and event.method not in _NO_USE:
+    if event.name.startswith("jax.random.") and event.method not in NO_USE:
         key = event.args[0] if event.args else event.kwargs.get("key")
-    elif event.method in ("apply", "apply_fn") and isinstance(event.kwargs.get("rngs"), Table):
+    elif event.method in _APPLIES and isinstance(event.kwargs.get("rngs"), Table):
         rngs = event.kwargs["rngs"]
         key = next(iter(rngs.items.values()), None) if isinstance(rngs, Table) else None
-    if isinstance(key, Thing) and key.type in ("jax.key", "jax.random.PRNGKey", "jax.random.key"):
-        return key
-    return key if isinstance(key, Symbol) and key.role == "parameter" else None
+    elif _makes_layer(event):
+        key = event.kwargs.get("key")
+    plain = isinstance(key, Symbol) and any(isinstance(p, Symbol) and p.role == "parameter" for p in parts(key))
+    return key if plain or (isinstance(key, Thing) and key.type in _KEYS) else None
 
+
+def _makes_layer(event: Event) -> bool:
+    return event.name.startswith("equinox.nn.") and "key" in event.kwargs
+
+
+# --- the same in each turn
+
+def _in_turns(place: Place) -> Iterator[SharedKey]:
+    """The innermost block that goes round with the same key, and those around the calls by which it is reached."""
+    key = used_key(place.event)
+    assert key is not None
+    varies: int | None = None
+    for at in range(len(place.path) - 1, -1, -1):
+        block, inner = place.path[at], place.path[at + 1:]
+        if block.kind not in ("loop", "scan", "map") or any(_is_choice(b.node) for b in inner if b.kind == "call"):
+            continue  # a choice inside: whether more than one turn comes to the draw is not known
+        if not is_same(key, block):
+            varies = at
+            continue
+        if varies is not None and not (_TRAINS & block.methods and any(
+                b.kind == "call" for b in place.path[at:varies])):
+            return
+        found = _told(place, key, block, inner)
+        if found is not None:
+            yield found
+            varies = at
+
+
+def _told(place: Place, key: Value, block: Block, inner: tuple[Block, ...]) -> SharedKey | None:
+    event, outer = place.event, _seen_from(place, inner, block)
+    trains = bool(_TRAINS & block.methods)
+    split = isinstance(key, Thing) and block in key.born_in and last_name(getattr(key.node, "func", None)) == "split"
+    if split or _in_evaluation(outer, event):
+        return None  # what was split is told where it is split
+    if block.kind == "map":
+        return _of_rows(event, key, block, outer)
+    if block.kind == "scan":
+        carried = isinstance(block.subject, Value) and key in _leaves(block.subject)
+        why = f"is carried on by the loop at {block.file.path}:{block.line} as it came, neither split nor folded" if (
+            carried) else f"comes from outside the body of the loop at {block.file.path}:{block.line}"
+        return SharedKey("scan", outer.text, outer.spot, f"its key {why}", trains)
+    if isinstance(block.node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+        return _of_one_list(event, block, outer)
+    if not isinstance(block.node, (ast.For, ast.While)):
+        return None
+    made = f" made at {key.site}" if isinstance(key, Thing) else ""
+    if isinstance(key, Thing) and block in key.born_in and not any(isinstance(a, Thing) for a in key.args):
+        return SharedKey("loop", event.text, event.spot, f"the key{made} is made of the same numbers in every turn of "
+                         f"the loop at {block.file.path}:{block.line}") if event.differentiated else None
+    if outer is not event and not event.differentiated and not _takes_back(outer):
+        return None
+    return SharedKey(
+        "loop", outer.text, outer.spot, f"the key{made} is neither split nor folded in by the loop at "
+        f"{block.file.path}:{block.line} (drawn from at {_at(event)})", trains,
+        origin=None if _split_over(outer, block) else (outer.file, outer.node, block.node))
+
+
+def _leaves(value: Value, left: int = 4) -> list[Value]:
+    inner = value.items if isinstance(value, Bag) else list(value.items.values()) if isinstance(value, Table) else []
+    return [value, *(v for one in inner if left for v in _leaves(one, left - 1))]
+
+
+def _of_rows(event: Event, key: Value, block: Block, outer: Event) -> SharedKey | None:
+    """A mapped function that ignores its rows, or that takes one key for all of them on the way to a gradient."""
+    body = next((b for b in block.body if isinstance(b, Block) and b.kind == "call" and b.function is not None), None)
+    around = block.function.name if block.function is not None else ""
+    if body is None or body.function is None or _COPIES.search(f"{around} {body.function.name}"):
+        return None
+    given = [n for n in parameters(body.function.node) if n not in ("self", "cls")]
+    rows = block.subject.items if isinstance(block.subject, Bag) else []
+    if given and not set(given) & {n.id for n in below(body.function.node) if isinstance(n, ast.Name)}:
+        where = outer if outer.file is body.function.file else event
+        return SharedKey("map", where.text, where.spot, f"the mapped function ignores {given[0]}, and draws every row "
+                         "with one key")
+    if any(v is key or v == key for r in rows for v in _leaves(r)) and event.differentiated:
+        call = Event("call", "", "", block.node, block.file, block.function)
+        return SharedKey("rows", call.text, call.spot, "one key is given for all rows that are mapped", trains=False)
+    return None
+
+
+def _of_one_list(event: Event, block: Block, outer: Event) -> SharedKey | None:
+    """A list of which every row is drawn with one key; rows that differ in more than their size are compared by it."""
+    node, name = block.node, block.function.name if block.function is not None else ""
+    bound = {n.id for g in getattr(node, "generators", ()) for n in below(g.target) if isinstance(n, ast.Name)}
+    varied = bool(bound & names_in(getattr(node, "elt", node)))
+    sized = _makes_layer(event) or (event.method in _SIZED and (shape := event.argument(1, "shape")) is not None
+                                    and not is_same(shape, block))
+    if _COPIES.search(name) or (varied and (not sized or CALM.search(name.removeprefix("init")))):
+        return None
+    return SharedKey("list", outer.text, outer.spot, "every row of the list is drawn with one key", trains=False)
+
+
+def _takes_back(outer: Event) -> bool:
+    """Whether a call in a loop is given what it gave before: it goes on from there."""
+    statement = syntax(outer.file).statement(outer.node)
+    given = [*outer.node.args, *(k.value for k in outer.node.keywords)] if isinstance(outer.node, ast.Call) else []
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    bound = {written(n) for t in targets for n in (t.elts if isinstance(t, ast.Tuple) else [t])}
+    return any(written(a) in bound for a in given) and not CALM.search(last_name(getattr(outer.node, "func", None)))
+
+
+def _seen_from(place: Place, inner: tuple[Block, ...], block: Block) -> Event:
+    """The use as it stands in the block's own function: the call through which it is reached, or itself."""
+    calls = [b for b in inner if b.kind == "call"]
+    if block.kind != "loop":  # the first is what is mapped, or the body of a loop
+        calls = calls[1:]
+    return Event("call", place.event.name, place.event.method, calls[0].node, calls[0].file, block.function) if (
+        calls) else place.event
+
+
+def _split_over(outer: Event, loop: Block) -> bool:
+    """Whether the loop goes over what the same key was split into: the new names are meant to be used."""
+    given = names_in(outer.node) & names_in(loop.node.iter) if isinstance(loop.node, ast.For) else set()
+    return bool(given) and isinstance(loop.node, ast.For) and "split" in written(loop.node.iter)
+
+
+def _is_choice(node: ast.AST) -> bool:
+    """`lax.cond` and `lax.switch` run one of the functions that they get."""
+    return isinstance(node, ast.Call) and last_name(node.func) in ("cond", "switch")
+
+
+# --- drawn from twice
 
 def _twice(places: list[Place]) -> Iterator[SharedKey]:
     for first, second in itertools.pairwise(places):
@@ -270,11 +256,6 @@ def _exclusive(first: Place, second: Place) -> bool:
     return False
 
 
-def _is_choice(node: ast.AST) -> bool:
-    """`lax.cond` and `lax.switch` run one of the functions that they get."""
-    return isinstance(node, ast.Call) and last_name(node.func) in ("cond", "switch")
-
-
 def _drawn_alike(first: Event, second: Event) -> bool:
     """Whether one order, or one choice of rows, is meant for two arrays that belong together (x and y)."""
     one, two = first.node, second.node
@@ -286,82 +267,3 @@ def _drawn_alike(first: Event, second: Event) -> bool:
     rest = [sorted([written(a) for a in call.args[2:]] + [f"{k.arg}={written(k.value)}" for k in call.keywords
             if k.arg not in ("key", "x", "a")]) for call in (one, two)]  # fmt: skip
     return of is not None and other is not None and written(of) != written(other) and rest[0] == rest[1]
-
-
-def _constant_in_loop(place: Place) -> Iterator[SharedKey]:
-    event = place.event
-    key = _used_key(event)
-    if key is None:
-        return
-    loop = _repeating(place, key)
-    if loop is None or any(b.kind == "call" and _is_choice(b.node) for b in place.path[place.path.index(loop):]):
-        return  # a choice inside the loop: whether more than one turn comes to the draw is not known
-    outer = _in_loop(place, loop)
-    if _in_evaluation(outer, event):
-        return
-    made = f" made at {key.site}" if isinstance(key, Thing) else ""
-    if isinstance(key, Thing) and loop in key.born_in:
-        yield SharedKey("loop", event.text, event.spot, f"the key{made} is made of the same "
-                        f"numbers in every turn of the loop at {loop.file.path}:{loop.line}")
-        return
-    yield SharedKey(
-        "loop", outer.text, outer.spot,
-        f"the key{made} is neither split nor folded in by the loop at {loop.file.path}:{loop.line} (drawn from at "
-        f"{_at(event)})",
-        trains=bool({"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods),
-        origin=None if _split_over(outer, loop) else (outer.file, outer.node, loop.node))
-
-
-def _split_over(outer: Event, loop: Block) -> bool:
-    """Whether the loop goes over what the same key was split into: the new names are meant to be used."""
-    given = names_in(outer.node) & names_in(loop.node.iter) if isinstance(loop.node, ast.For) else set()
-    return bool(given) and isinstance(loop.node, ast.For) and "split" in written(loop.node.iter)
-
-
-def _in_loop(place: Place, loop: Block) -> Event:
-    """The use as it stands in the loop's own function: the call through which it is reached, or itself."""
-    inner = place.path[place.path.index(loop) + 1 :]
-    call = next((b for b in inner if b.kind == "call"), None)
-    if call is None:
-        return place.event
-    return Event("call", place.event.name, place.event.method, call.node, call.file, loop.function)
-
-
-def _replaced(place: Place, loop: Block) -> bool:
-    """Whether the loop binds anew a name that is handed to the call through which the key is used."""
-    node = _in_loop(place, loop).node
-    given = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
-    objects = {id(n.value) for a in given for n in below(a) if isinstance(n, ast.Attribute)}  # `rng.integers`
-    names = {n.id for a in given for n in below(a) if isinstance(n, ast.Name) and id(n) not in objects}
-    keys = {n for n in names if _NAMED_KEYS.search(n)}
-    return not keys or bool(keys & _assigned(loop.node))
-
-
-def _repeating(place: Place, key: Value) -> Block | None:
-    """The innermost loop that goes round with the same key: it is made outside and not replaced inside."""
-    last = max((i for i, b in enumerate(place.path) if b.kind == "call"), default=0)
-    node = place.event.node
-    name = node.args[0] if isinstance(node, ast.Call) and node.args else None
-    for i in range(len(place.path) - 1, -1, -1):
-        loop = place.path[i]
-        if loop.kind != "loop" or not isinstance(loop.node, (ast.For, ast.While)):
-            continue
-        if isinstance(key, Thing) and loop in key.born_in:
-            return loop if place.event.differentiated and _is_fixed(key, loop) else None
-        if i < last:
-            return loop if isinstance(key, Thing) and not _replaced(place, loop) else None
-        if isinstance(name, ast.Name):
-            return None if name.id in _assigned(loop.node) else loop
-        return loop if isinstance(key, Thing) and place.event.method == "apply" else None
-    return None
-
-
-def _is_fixed(key: Value, loop: Block) -> bool:
-    """Whether a key is made in each turn of a loop, of what is the same in all of them: constants."""
-    if isinstance(key, Thing) and key.type in ("jax.key", "jax.random.PRNGKey", "jax.random.key"):
-        return loop in key.born_in and bool(key.args) and all(_is_fixed(a, loop) for a in key.args)
-    return isinstance(key, (Const, Operation)) and all(isinstance(p, (Const, Operation)) for p in parts(key))
-
-
-def _assigned(loop: ast.AST) -> set[str]:
-    return {n.id for n in below(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

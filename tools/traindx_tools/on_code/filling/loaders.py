@@ -1,5 +1,4 @@
-"""The loaders of a program: over which data set, in which order, for what, what happens when a sample is fetched, and
-what their workers are sent."""
+"""The loaders of a program: over which data set, in which order, for what; what happens when a sample is fetched."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.nodes import listed
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import names_in, syntax
+from traindx_tools.on_code.syntax import names_in
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (
     Bag,
@@ -86,41 +85,6 @@ def _buffer(data: Value | None) -> int | None:
     return sizes[0] if sizes else None
 
 
-_SPAWNS = ("spawn", "forkserver")
-
-
-def spawned_member(project: Project, loader: Thing, data: Value) -> tuple[str, str, int] | None:
-    """The first member that cannot be pickled: its name, what it is, its line."""
-    everywhere = any(_text(e.argument(0, "method")) in _SPAWNS for e in project.calls("set_start_method"))
-    if not (number(loader.kwargs.get("num_workers")) or 0) > 0 or not (everywhere or _context(loader) in _SPAWNS):
-        return None
-    members = list(data.attrs.items()) if isinstance(data, Instance) else []
-    members += [(n, loader.kwargs[n]) for n in ("collate_fn", "worker_init_fn") if n in loader.kwargs]
-    return next(((name, *why) for name, value in members if (why := _why(value, loader.site.line)) is not None), None)
-
-
-def _text(value: Value | None) -> object:
-    return value.value if isinstance(value, Const) else None
-
-
-def _context(loader: Thing) -> object:
-    given = loader.kwargs.get("multiprocessing_context")
-    if isinstance(given, Thing) and given.args:
-        return _text(given.args[0])
-    keywords = loader.node.keywords if isinstance(loader.node, ast.Call) else []
-    texts = [ast.unparse(k.value) for k in keywords if k.arg == "multiprocessing_context"]
-    return _text(given) or next((s for s in _SPAWNS for t in texts if s in t), None)  # get_context("spawn")
-
-
-def _why(value: Value, line: int) -> tuple[str, int] | None:
-    if isinstance(value, Function):
-        node = value.info.node
-        if isinstance(node, ast.Lambda):
-            return "a lambda", node.lineno
-        nested = syntax(value.info.file).function(node) is not None and value.owner is None
-        return ("a function defined inside another one", node.lineno) if nested else None
-    opened = isinstance(value, Symbol) and value.name.partition("@")[0] in ("open", "builtins.open")
-    return ("an open file", line) if opened else None
 
 
 def objects_of(project: Project, data: Value) -> tuple[str, str, float | None, Spot] | None:
@@ -190,7 +154,6 @@ def _made(project: Project, event: Event, stores: Mapping[int, list[Place]]) -> 
     found.fetch = _fetch(project, data)
     found.kept = _kept(project, data) if isinstance(data, Instance) else None
     found.ordered, found.ordered_at, found.through = class_by_class(project, given, found.is_stream)
-    found.unpicklable = spawned_member(project, thing, data)
     found.objects = objects_of(project, data)
     found.swapped = any(_swaps(p) for owner in {id(given), id(data)} for p in stores.get(owner, ()))
     if found.persistent and isinstance(data, Instance):
@@ -253,24 +216,14 @@ def _fetch(project: Project, data: Value) -> Fetch:
         return Fetch()
     places = [p for p in block.places if not _switched_off(p)]
     slow = next((p.event for p in places if p.event.name in fetching.slow_calls()), None)
-    moved = next((p.event for p in places if _to_device(p.event)), None)
     return Fetch(
         tuple(_draws(places, data, project)),
-        None if slow is None else (slow.name, *fetching.slow_calls()[slow.name], slow.spot),
-        None if moved is None else (moved.text, moved.spot))
+        None if slow is None else (slow.name, *fetching.slow_calls()[slow.name], slow.spot))
 
 
 def _switched_off(place: Place) -> bool:
     """Whether a switch that keeps its default leaves it out."""
     return any(isinstance(b.subject, Const) and bool(b.subject.value) is b.is_other for b in place.branches)
-
-
-def _to_device(event: Event) -> bool:
-    if event.kind != "call" or event.method not in ("cuda", "to"):
-        return False
-    device = event.args[0] if event.args else None
-    named = isinstance(device, Const) and str(device.value).partition(":")[0] == "cuda"
-    return named or (event.method == "cuda" and not event.name.startswith("torch.cuda"))
 
 
 def _draws(places: list[Place], data: Instance, project: Project) -> Iterator[Draw]:

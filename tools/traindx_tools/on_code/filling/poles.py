@@ -141,7 +141,7 @@ def _roots(project: Project) -> Iterator[Pole]:
                 event.name.startswith("jax.") and not event.differentiated):  # fmt: skip
             continue
         certain = x.grad is True or (event.differentiated and bool({"one_row", "pairs"} & x.tags))
-        yield Pole("sqrt", event.text, event.spot, 0.0, x.high, attached=certain or None,
+        yield Pole("sqrt", event.text, event.spot, 0.0, x.high, attached=certain,
                    spread="spread" in x.tags, guard=_outside(event), origin=(event, x))
 
 

@@ -29,18 +29,16 @@ from traindx_tools.on_code.filling.loss_calls import loss_calls, mismatches
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.metric_watchers import watches
 from traindx_tools.on_code.filling.objectives import objectives
-from traindx_tools.on_code.filling.orders_apart import orders_apart
-from traindx_tools.on_code.filling.outside_terms import outside_terms
 from traindx_tools.on_code.filling.paired_transforms import moved_alone, pairs_apart
 from traindx_tools.on_code.filling.part_calls import output_layers, part_calls, timed_calls
 from traindx_tools.on_code.filling.part_fits import alphabets, blank_uses, part_fits
 from traindx_tools.on_code.filling.poles import half_updates, poles, rounded_numbers, scaled_gradients
 from traindx_tools.on_code.filling.policy_values import bootstraps, own_ratios
+from traindx_tools.on_code.filling.prepared_before import prepared_before
 from traindx_tools.on_code.filling.rank_uses import collectives, left_by_one, rank_uses
 from traindx_tools.on_code.filling.rate_products import rate_products
-from traindx_tools.on_code.filling.repeated_keys import repeated_keys
-from traindx_tools.on_code.filling.resumes import restored_lost, resumes
-from traindx_tools.on_code.filling.row_uses import row_uses
+from traindx_tools.on_code.filling.restored import restored_lost
+from traindx_tools.on_code.filling.resumes import resumes
 from traindx_tools.on_code.filling.schedule_uses import (
     by_metric,
     formulas,
@@ -55,7 +53,7 @@ from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.settings import text_switches, unread_settings
 from traindx_tools.on_code.filling.sizes import sized_models
 from traindx_tools.on_code.filling.spent_iterators import spent
-from traindx_tools.on_code.filling.split_seeds import drawn_anew
+from traindx_tools.on_code.filling.state_keys import state_keys
 from traindx_tools.on_code.filling.states import running_states, states_back, states_skipped
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.uncalled_methods import uncalled
@@ -176,10 +174,10 @@ _OF_PROJECT: dict[str, tuple[Callable[[Project], Iterable[Any]], ...]] = {
     "schedule_uses": (schedule_uses, schedules_reset, schedules_left, formulas, in_epochs, by_metric),
     "alphabets": (alphabets,),
     "blank_uses": (blank_uses,), "part_fits": (part_fits,), "text_switches": (text_switches,),
-    "ways_out": (ways_out, left_by_one), "row_uses": (row_uses,), "rank_uses": (rank_uses,),
+    "ways_out": (ways_out, left_by_one), "prepared_before": (prepared_before,), "rank_uses": (rank_uses,),
     "timed_calls": (timed_calls,), "kept_arrays": (kept_arrays,), "unused_results": (uncalled,),
     "own_ratios": (own_ratios,), "distances_to_itself": (to_itself,), "code_lookups": (code_lookups,),
-    "sized_models": (sized_models,), "states_back": (states_back,), "lacks": (resumes, drawn_anew),
+    "sized_models": (sized_models,), "states_back": (states_back,), "lacks": (resumes,),
     "states_skipped": (states_skipped,), "unread_settings": (unread_settings,), "mismatches": (mismatches,),
     "running_states": (running_states,), "constants": (constants,), "hooked_schedules": (hooked_schedules,),
     "indexings": (indexings, ignored), "poles": (poles,), "half_updates": (half_updates,),
@@ -190,18 +188,17 @@ _WITH_MORE: tuple[tuple[str, _Ask], ...] = (
     ("loss_calls", lambda f: loss_calls(f.project, f.entities)),
     ("axis_uses", lambda f: axis_uses(f.project, f.made.loss_calls)),
     ("output_layers", lambda f: output_layers(f.project, f.optimizers)),
-    ("pairs_apart", lambda f: orders_apart(f.look)),
     ("unused_results", lambda f: [*left_behind(f.project, f.look), *spent(f.look)]),
     ("aliases", lambda f: _aliases(f.project, f.entities)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),
     ("restored_lost", lambda f: restored_lost(f.project, f.look)))
 """Those that need more, in the order in which they are asked for: later ones may read earlier ones."""
 _OF_JAX: tuple[tuple[str, _Ask], ...] = (
-    ("traced", lambda f: traced_functions(f.look)),
+    ("traced", lambda f: traced_functions(f.project, f.look)),
     ("compiled_anew", lambda f: [*compiled_anew(f.look), *by_value(f.project)]),
     ("windows", lambda f: windows(f.project)),
-    ("unused_results", lambda f: [*unused_results(f.project, f.look), *outside_terms(f.look)]),
-    ("shared_keys", lambda f: [*shared_keys(f.project), *repeated_keys(f.look)]))
+    ("unused_results", lambda f: unused_results(f.project, f.look)),
+    ("shared_keys", lambda f: [*shared_keys(f.project), *state_keys(f.look)]))
 
 
 def _aliases(project: Project, entities: Entities) -> Iterator[Alias]:

@@ -19,7 +19,6 @@ from traindx_tools.on_code.values import (
     Instance,
     Operation,
     Symbol,
-    Table,
     Tensor,
     Thing,
     Value,
@@ -115,10 +114,8 @@ _SEVERAL = re.compile(r"init_process_group|DistributedDataParallel|is_(local_)?m
 """What nobody writes who runs one process."""
 _SEEDS = frozenset({"manual_seed", "set_seed", "seed_everything", "manual_seed_all"})
 _FILES = frozenset({"save", "save_pretrained"})
-_COPIES = frozenset({"replicate", "device_put_replicated", "device_put"})
 _GRADS = frozenset({"value_and_grad", "grad"})
 _MEANS = frozenset({"pmean", "psum", "all_gather", "pvary", "MultiSteps"})
-_LEARNS = frozenset({"apply_gradients", "apply_updates", "value_and_grad", "grad"})
 _FIGURES = frozenset({"__call__", "item", "argmax", "sum", "mean", "topk", "eq"})
 _SUMMED = re.compile(r"compute$|sync|^all_|^dist")
 
@@ -127,7 +124,6 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
     """Each of them in the runs that train a model that DistributedDataParallel wraps."""
     seen: set[int] = set()
     for root in project.roots:
-        yield from _whole_batches(root)
         yield from _own_gradients(root)
         if not (BACKWARD & root.methods) or not _is_wrapped(root):
             continue
@@ -166,17 +162,6 @@ def left_by_one(project: Project) -> Iterator[WayOut]:
                         yield WayOut(written(getattr(way.node, "test", way.node))[:80], way.spot, "rank")
 
 
-def _whole_batches(root: Block) -> Iterator[RankUse]:
-    """Batches of a loop that are copied to every device of it, where gradients are then averaged over devices."""
-    for place in walk(root, _COPIES):
-        event, given = place.event, place.event.args[0] if place.event.args else None
-        loop = place.loops[-1] if place.loops else None
-        if loop is None or given is None or not {"pmean", "psum"} & loop.methods or not _LEARNS & loop.methods:
-            continue
-        if event.name.startswith(("jax.", "flax.")) and _is_turn(loop.subject, given) and _is_whole(event):
-            yield RankUse("copies", event.spot, loop.spot)
-
-
 def _own_gradients(root: Block) -> Iterator[RankUse]:
     """Steps that run on every device and apply the gradients of their own part of the batch."""
     for place in walk(root, frozenset({"apply_gradients", "apply_updates"})):
@@ -184,24 +169,6 @@ def _own_gradients(root: Block) -> Iterator[RankUse]:
                        and "jax.pmap" in (*b.subject.wrappers, *b.subject.info.wrappers)), None)
         if mapped is not None and _GRADS & mapped.methods and not _MEANS & mapped.methods:
             yield RankUse("gradients", place.event.spot, mapped.spot)
-
-
-def _is_turn(subject: Value | None, value: Value, left: int = 3) -> bool:
-    """Whether a value is what a loop goes over, or a part of it."""
-    if isinstance(value, Symbol):
-        return value.role != "index" and subject is not None and subject in list(parts(value))[1:]
-    items = subject.items if isinstance(subject, Bag) else list(subject.items.values()) if isinstance(
-        subject, Table) else []
-    return any(value is i or (left > 0 and _is_turn(i, value, left - 1)) for i in items)
-
-
-def _is_whole(event: Event) -> bool:
-    """Whether an array is put on devices whole: no axis of it is named in its sharding."""
-    if event.method != "device_put":
-        return True
-    where = event.args[1] if len(event.args) > 1 else None
-    spec = where.argument(1, "spec") if isinstance(where, Thing) and where.short == "NamedSharding" else None
-    return isinstance(spec, Thing) and spec.short == "PartitionSpec" and not spec.args
 
 
 def _leaving(arm: Block) -> Iterator[Block]:

@@ -1,4 +1,4 @@
-"""A resumption as a relation: what a program saves to go on from, what it restores of it and needs, what is lost."""
+"""A resumption as a relation: what a program saves to go on from, what it restores of it and needs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.restoring.held import Loss, kind_of
-from traindx_tools.on_code.restoring.playing import Player
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
@@ -35,8 +33,7 @@ from traindx_tools.on_code.values import (
     truth,
     unwrap,
 )
-from traindx_tools.program.moments import Spot
-from traindx_tools.program.parts import Lack, RestoredLost
+from traindx_tools.program.parts import Lack
 
 _SAVES = ("save", "dump", "savez", "savez_compressed", "save_file", "save_checkpoint", "save_pretrained", "write_text")
 _KINDS = ((is_optimizer, "the optimizer's state"), (is_scaler, "the state of the loss scaler"),
@@ -52,7 +49,6 @@ def resumes(project: Project) -> Iterator[Lack]:
     yield from _without_optimizer(project)
     relation = _Relation(project)
     if relation.reads:
-        yield from _remade(project, relation.reads)
         for save, table in relation.saves:
             if relation.goes_on(table):
                 yield from relation.lacks(save, table)
@@ -62,13 +58,6 @@ def resumes(project: Project) -> Iterator[Lack]:
     for save in project.calls("save", "dump"):
         if save.function is not None and save.function.owner in reading and {Table, Bag} & set(map(type, save.args)):
             yield from _counters(save, save.function.node, save.function.owner)
-
-
-def goes_on_from(project: Project) -> Event | None:
-    """The load by which a program begins again where it was, None where it is not known to do so."""
-    relation = _Relation(project)
-    again = bool(relation.reads) and any(relation.goes_on(table) for _, table in relation.saves)
-    return relation.reads[0] if again else None
 
 
 class _Relation:
@@ -200,24 +189,6 @@ def _sites(value: Value | None) -> set[Site]:
     return {v.site for v in (value, *held) if isinstance(v, (Thing, Instance))}
 
 
-def _remade(project: Project, reads: list[Event]) -> Iterator[Lack]:
-    """A state that goes into an optimizer that never steps, since another one of its kind is made behind."""
-    ids = {id(e) for e in reads}
-    moved_by = {id(o) for e in project.calls("step") if (o := stepped(e)) is not None}
-    for root in project.roots_with({"load_state_dict"}):
-        places = project.places(root)
-        loads = {id(p.event.receiver): p for p in places if id(p.event) in ids and is_optimizer(p.event.receiver)}
-        for place in places:
-            made = place.event.result
-            if isinstance(made, Thing) and id(made) in moved_by and place.event.name == made.type and (
-                    id(made) not in loads):
-                for load in loads.values():
-                    old = load.event.receiver
-                    if id(old) not in moved_by and isinstance(old, Thing) and old.type == made.type and (
-                            load.order < place.order):
-                        yield Lack("remade", made.short, load.event.spot, project.spot(made.site))
-
-
 def _counters(save: Event, body: ast.AST, owner: ClassInfo | None) -> Iterator[Lack]:
     """Counts of calls that a rate is reckoned from, and that the object which saves itself neither saves nor sets."""
     if owner is None:
@@ -311,43 +282,3 @@ def _too_early(project: Project) -> Iterator[Lack]:
             at = names.index(first) if first in names else 0
             if then in names[:at] and then not in names[at:]:
                 yield Lack("order", row["why"], places[names.index(then)].event.spot, places[at].event.spot)
-
-
-_READS = ("load", "restore", "from_bytes", "deserialise")
-
-
-def restored_lost(project: Project, look: Lookup) -> Iterator[RestoredLost]:
-    """Each once. A position counts in a program that goes on: it restores the state of an optimizer too."""
-    if not any(word in f.text for f in project.files for word in _READS):
-        return
-    player, told = Player(look), set()
-    for loss in player.play():
-        kind = _kind(loss)
-        at = loss.mark.code.spot(loss.mark.node)
-        if kind == "position" and "optimizer" not in player.restored:
-            continue
-        if (at, loss.target) not in told:
-            told.add((at, loss.target))
-            yield RestoredLost(kind, loss.mark.entry, loss.target, at, _place(loss), loss.replaced)
-
-
-def _place(loss: Loss) -> Spot:
-    """Where it is lost: of an attribute of an object, the call of the method that sets it."""
-    apart = loss.called is not None and loss.target.startswith("self.") and (
-        loss.called[0].function(loss.called[1]) is not loss.code.function(loss.mark.node))
-    code, node = loss.called if apart and loss.called is not None and _is_reset(loss) else (loss.code, loss.node)
-    return code.spot(node)
-
-
-def _is_reset(loss: Loss) -> bool:
-    """Whether the method sets things and does no more: no constructor, and no loop that goes on."""
-    body = loss.code.function(loss.node)
-    return body is not None and body.name != "__init__" and not any(
-        isinstance(n, (ast.For, ast.While)) for n in ast.walk(body))
-
-
-def _kind(loss: Loss) -> str:
-    if loss.turns:
-        return "position"
-    made = kind_of(loss.new.made or loss.old.made)
-    return made if made != "object" else "object" if loss.replaced else "value"

@@ -245,7 +245,7 @@ def windows(project: Project) -> Iterator[Window]:
             continue
         for event in {id(e): e for p in parts if isinstance(p, Tensor) and (e := schedules.get(p.site)) is not None  # type: ignore[arg-type]
                       }.values():  # fmt: skip
-            length = _optax_length(event)
+            length = size(_length_given(event))
             if length is not None and id(event) not in seen:
                 seen.add(id(event))
                 yield Window(event.method, event.spot, length, rounds, every, f"{made.method} at {made.site}",
@@ -284,10 +284,6 @@ def _is_one(length: Value, count: Value | None) -> bool:
 
 def _window_of(made: Event) -> tuple[int, str]:
     return (1, "every_k_schedule") if made.method == "MultiSteps" else (0, "k")
-
-
-def _optax_length(event: Event) -> float | None:
-    return size(_length_given(event))
 
 
 def _length_given(event: Event) -> Value | None:

@@ -99,16 +99,18 @@ def running_states(project: Project) -> Iterator[RunningState]:
              if e.function is not None for a in e.args[:1] if isinstance(a, Const)}
     saved = any(True for _ in project.calls(*_KEEPERS))
     hooks = {r.function.name for r in project.roots if r.framework and r.function is not None}
+    found: dict[int, tuple[ClassInfo, list[str], Event, Event]] = {}
     for key, event in made.items():
         owner = event.function.owner if event.function is not None else None
         updates = changed.get(key, [])
         lines = {u.line for u in updates} | {event.line}
         if owner is None or not updates or key in named or any(k == key and e.line not in lines for k, e in stored):
             continue
-        mine = owner.foreign_bases
         if _is_used(owner, key[1], updates, hooks) and not _is_saved_apart(project, owner, key[1]):
-            yield RunningState(owner.name, key[1], event.spot, updates[0].spot,
-                               saved or any("Lightning" in b for b in mine))
+            found.setdefault(id(owner), (owner, [], event, updates[0]))[1].append(key[1])
+    for owner, names, event, changed_by in found.values():
+        yield RunningState(owner.name, ", ".join(names), event.spot, changed_by.spot,
+                           saved or any("Lightning" in b for b in owner.foreign_bases), len(names) > 1)
 
 
 def attribute_set(event: Event) -> str | None:

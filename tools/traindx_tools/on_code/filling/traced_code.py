@@ -1,4 +1,4 @@
-"""Functions that JAX traces, with what in them has no value, happens once, or is set anew outside."""
+"""Functions that JAX traces, with what in them happens once, or is set anew outside."""
 
 from __future__ import annotations
 
@@ -6,115 +6,67 @@ import ast
 import builtins
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from traindx_tools.on_code.answers import kept
-from traindx_tools.on_code.jitted import JITS, Inside, Jitted, inside, is_pytree, jitted, runs_outside
-from traindx_tools.on_code.lookup import Lookup
-from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, written
-from traindx_tools.on_code.tracing import (
+from traindx_tools.on_code.compiled import (
+    JITS,
+    Inside,
     Traced,
-    asks_for_tracer,
-    called_in,
     depends,
-    own_nodes_of,
+    inside,
+    is_pytree,
+    runs_outside,
     traced,
     values_traced,
 )
-from traindx_tools.program.traced import Asked, Effect, OutsideRead, TracedFunction
+from traindx_tools.on_code.definitions import own_nodes
+from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, written
+from traindx_tools.program.traced import Effect, OutsideRead, TracedFunction
 
 _FIRST = re.compile(r"^_?(__init__|__post_init__|setup|build|compile|init|load|restore|configure|create|make|reset|"
                     r"from_|set_up|prepare|__setstate__|__enter__)")  # fmt: skip
 """Methods that run before anything is traced, as a rule."""
-_WORDS = {ast.If: "if", ast.While: "while", ast.IfExp: "if", ast.Assert: "assert"}
-_CONTAINER = re.compile(r"\b(typing\.)?(tuple|list|dict|Tuple|List|Dict|Sequence|Mapping|str|Callable)\b")
 _GENERATORS = ("numpy.random.", "random.")
 _CLOCK = ("time.time", "time.perf_counter", "datetime.datetime.now")
 _SEEDED = frozenset({"default_rng", "RandomState", "Random", "Generator"})
-_STATIC = ("numpy.random.", "numpy.dtype", "numpy.shape", "numpy.ndim")
-_CASTS = frozenset({"float", "int", "bool", "complex"})
-_PULLS = frozenset({"item", "tolist", "__array__", "to_py"})
 
 
-def traced_functions(look: Lookup) -> Iterator[TracedFunction]:
+def traced_functions(project: Project, look: Lookup) -> Iterator[TracedFunction]:
     """Every traced function of which something is to be said, with what it calls."""
     told: set[int] = set()
-    for code in look.codes:
-        for one in traced(code) if "jax" in code.file.text else ():
-            asked = tuple(a for inner in (one, *called_in(code, one)) for a in _asked(code, inner, told))
-            effects = tuple(_effects(code, one, told))
-            owner = code.parent(one.node)
-            plain = owner.name if isinstance(owner, ast.ClassDef) and _traces_self(code, one, owner) else ""
-            if asked or effects or plain:
-                yield TracedFunction(one.node.name, one.how, code.spot(one.node), (), effects, asked, plain)
-    for compiled in jitted(look):
-        around = inside(look, compiled)
-        reads = tuple(_outside_reads(look, compiled, around))
-        drawn = tuple(e for here in around for e in (*_drawn(here, told), *_kept(here, compiled, told)))
-        if reads or drawn:
-            yield TracedFunction(compiled.name, compiled.how, compiled.code.spot(compiled.node), reads, drawn)
+    for one in traced(project):
+        effects = tuple(_effects(one.code, one, told))
+        owner = one.code.parent(one.node)
+        plain = owner.name if isinstance(owner, ast.ClassDef) and _traces_self(one, owner) else ""
+        reads: tuple[OutsideRead, ...] = ()
+        if one.how in JITS:
+            around = inside(project, one)
+            reads = tuple(_outside_reads(look, one, around))
+            effects += tuple(e for here in around for e in (*_drawn(here, told), *_kept(here, one, told)))
+        if effects or plain or reads:
+            yield TracedFunction(one.name, one.how, one.code.spot(one.node), reads, effects, plain)
 
 
-def _traces_self(code: Syntax, one: Traced, owner: ast.ClassDef) -> bool:
-    first = one.node.args.args[0].arg if one.node.args.args else ""
-    plain = not is_pytree(owner) and "nnx" not in one.how and f"register_pytree_node({owner.name}" not in code.file.text
-    return plain and first == "self" and "self" not in one.static and "jit" in one.how and "filter" not in one.how
-
-
-# --- values that there are none of
-
-def _asked(code: Syntax, one: Traced, told: set[int]) -> Iterator[Asked]:
-    """The first condition, and the first call, that needs the value of a traced argument."""
-    if id(one.node) in told:
-        return
-    names = values_traced(one)
-    seen: set[str] = set()
-    for node in own_nodes_of(one):
-        test = node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
-        if test is not None and depends(test, names) and not _guarded(code, test) and not _of_a_tuple(one, test):
-            found = Asked("branch", f"{_WORDS[type(node)]} {written(test)}", code.spot(test), one.node.name, one.how)
-        elif isinstance(node, ast.Call) and _pulls(code, node, names) and not one.how.startswith("called in"):
-            kind = "numpy" if code.qualified(node.func) else "cast"
-            found = Asked(kind, written(node), code.spot(node))
-        else:
-            continue
-        what = "branch" if found.kind == "branch" else "numbers"
-        if what not in seen:
-            seen.add(what)
-            told.add(id(one.node))
-            yield found
-
-
-def _guarded(code: Syntax, test: ast.expr) -> bool:
-    """Whether a condition around the test first asks whether there is a tracer."""
-    around = [n for a in code.above(test) if isinstance(a, (ast.If, ast.IfExp)) for n in below(a.test)]
-    return any(isinstance(n, ast.Call) and asks_for_tracer(n) for n in around)
-
-
-def _of_a_tuple(one: Traced, test: ast.expr) -> bool:
-    """`if limits:` of an argument that is a tuple, a list or None by its annotation: its length is known."""
-    bare = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
-    arguments = (*one.node.args.posonlyargs, *one.node.args.args, *one.node.args.kwonlyargs)
-    said = next((written(a.annotation) for a in arguments if isinstance(bare, ast.Name) and a.arg == bare.id), "")
-    return _CONTAINER.match(said.removeprefix("Optional[").removeprefix("typing.Optional[")) is not None
-
-
-def _pulls(code: Syntax, call: ast.Call, names: set[str]) -> bool:
-    name = code.qualified(call.func)
-    if name.startswith("numpy.") and not name.startswith(_STATIC):
-        return any(depends(a, names) for a in call.args)
-    if isinstance(call.func, ast.Name) and call.func.id in _CASTS and len(call.args) == 1:
-        return depends(call.args[0], names)
-    return last_name(call.func) in _PULLS and isinstance(call.func, ast.Attribute) and depends(call.func.value, names)
+def _traces_self(one: Traced, owner: ast.ClassDef) -> bool:
+    plain = not is_pytree(owner) and "nnx" not in one.how and (
+        f"register_pytree_node({owner.name}" not in one.code.file.text)
+    return plain and next(iter(parameters(one.node)), "") == "self" and "self" not in one.static and (
+        one.place is one.node and "jit" in one.how and "filter" not in one.how)
 
 
 # --- what happens once
 
 def _effects(code: Syntax, one: Traced, told: set[int]) -> Iterator[Effect]:
-    names = values_traced(one)
+    names = values_traced(one.node, one.static)
     own = {n.id for n in below(one.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} | names
     seen: set[str] = set()
-    for node in own_nodes_of(one):
+    body = one.node.body if not isinstance(one.node, ast.Lambda) else []
+    nodes: list[Any] = [n for n in own_nodes(body) if hasattr(n, "lineno")]
+    for node in sorted(nodes, key=lambda n: (n.lineno, n.col_offset)):
         found = _once(code, node) or _leak(code, one, node, names, own)
         if found is not None and found[0] not in seen:
             seen.add(found[0])
@@ -135,14 +87,16 @@ def _drawn(here: Inside, told: set[int]) -> Iterator[Effect]:
             return
 
 
-def _kept(here: Inside, one: Jitted, told: set[int]) -> Iterator[Effect]:
+def _kept(here: Inside, one: Traced, told: set[int]) -> Iterator[Effect]:
     """An object of the project that keeps traced values: it appends them, or computes its attribute anew of them."""
-    owner, code, call = here.code.owner(here.node), here.within, None if here.within is None else (
-        here.within.parent(here.via or here.node))  # fmt: skip
+    owner, code, call = here.code.owner(here.node), here.within, here.via
     if owner is None or owner is one.of or is_pytree(owner) or code is None or not isinstance(call, ast.Call):
         return
-    around = [a for a in code.above(call) if isinstance(a, ast.FunctionDef)]
-    names = {n for a in around for n in values_traced(Traced(a, one.how, frozenset()))}
+    around, made = [a for a in code.above(call) if isinstance(a, ast.FunctionDef)], here.made
+    if made is None or (made.path == code.file.path and any(
+            a.lineno <= made.line <= (a.end_lineno or 0) for a in around if a not in one.code.above(one.node))):
+        return  # an object that the trace makes itself
+    names = {n for a in around for n in values_traced(a)}
     if id(call) in told or isinstance(here.node, ast.Lambda) or not any(
             depends(a, names) for a in (*call.args, *(k.value for k in call.keywords))):  # fmt: skip
         return
@@ -218,7 +172,7 @@ def _leak(code: Syntax, one: Traced, node: ast.AST, names: set[str], own: set[st
 
 # --- what is read from outside
 
-def _outside_reads(look: Lookup, one: Jitted, around: list[Inside]) -> Iterator[OutsideRead]:
+def _outside_reads(look: Lookup, one: Traced, around: list[Inside]) -> Iterator[OutsideRead]:
     """The first value that is fixed inside and set anew outside."""
     bodies = {id(i.node) for i in around}
     static = one.place is one.node and isinstance(one.code.parent(one.node), ast.ClassDef)
@@ -241,7 +195,7 @@ def _is_property(node: ast.AST) -> bool:
     return any(written(d).endswith("property") for d in getattr(node, "decorator_list", ()))
 
 
-def _changed(look: Lookup, one: Jitted, here: Inside, node: ast.AST, bodies: set[int]) -> tuple[Syntax, ast.AST] | None:
+def _changed(look: Lookup, one: Traced, here: Inside, node: ast.AST, bodies: set[int]) -> tuple[Syntax, ast.AST] | None:
     """Where the same place gets another value again and again, outside of what is traced."""
     code = here.code
     up = code.parent(node)
@@ -282,7 +236,7 @@ def _compiles(code: Syntax, body: ast.AST | None) -> bool:
     return isinstance(body, FunctionNode) and any(code.qualified(n.func) in JITS for n in code.inside(body, ast.Call))
 
 
-def _names(look: Lookup, one: Jitted, code: Syntax, name: ast.Name) -> Iterator[tuple[Syntax, ast.AST]]:
+def _names(look: Lookup, one: Traced, code: Syntax, name: ast.Name) -> Iterator[tuple[Syntax, ast.AST]]:
     """Stores of a global in other functions, and of a name in loops of its scope that call the compiled function."""
     bound = code.bindings(name)
     home = code.scope(bound[0][0]) if bound else None
@@ -349,7 +303,7 @@ def _by_method(look: Lookup, kinds: set[str], attribute: str, meant: Callable[[a
     return None
 
 
-def _of_self(look: Lookup, code: Syntax, one: Jitted, node: ast.Attribute, bodies: set[int]
+def _of_self(look: Lookup, code: Syntax, one: Traced, node: ast.Attribute, bodies: set[int]
              ) -> tuple[Syntax, ast.AST] | None:
     """Where another method, or a loop outside, sets the attribute of the object whose self is fixed."""
     owner = one.of

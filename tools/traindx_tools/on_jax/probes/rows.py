@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.finding import Finding
-from traindx_tools.live.rows_apart import KIND, rows_apart
 from traindx_tools.on_jax.measures.roles import Signature, arguments, largest, on_host, signature, state_in
 from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_jax.rules import j802_evaluation_transform, j803_evaluated_rows
@@ -109,9 +108,6 @@ class Rows(JaxProbe):
         for seen in {id(s): s for s in self._of.values()}.values():
             yield from j802_evaluation_transform.check(seen.name, seen.place, seen.trained, seen.evaluated)
             counted = seen.overlaps.counted(seen.book)
-            apart = rows_apart(counted, seen.overlaps.rows, seen.book.rows, len(seen.book.hashes))
-            if apart:
-                self.scene.recorder.mark(KIND, rows=apart)
             yield from j803_evaluated_rows.check(seen.name, seen.place, counted, twins_expected(seen.book))
 
 

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Finding
-from traindx_tools.live.rows_apart import KIND, rows_apart
 from traindx_tools.on_torch.lagged import capturing
 from traindx_tools.on_torch.measures.batch import arguments, named_tensors
 from traindx_tools.on_torch.measures.cadence import Cadence
@@ -281,9 +280,6 @@ class RowProbe(TorchProbe):
 
     def _overlap(self, seen: _Model) -> Overlap:
         n = seen.overlaps.counted(seen.trained)
-        apart = rows_apart(n, seen.overlaps.rows, seen.trained.rows, len(seen.trained.hashes))
-        if apart:
-            self.scene.recorder.mark(KIND, rows=apart)
         return Overlap(n["batches"], n["rows"], n["known"], n["all"], n["part"], n["part rows"], n["part known"],
                        self.scene.step, self.scene.recorder.rank, twins_expected(seen.trained))
 

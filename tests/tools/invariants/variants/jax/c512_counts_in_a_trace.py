@@ -17,7 +17,7 @@ def ramp(length):
 
 def cost(p, x):
     err = jnp.abs(x @ p)
-    if jnp.max(err) > 1.0:  # FAULT C511
+    if jnp.max(err) > 1.0:
         return err.mean()
     return (err**2).mean()
 

@@ -14,9 +14,9 @@ def run(batches, path, rate=1e-3):
     opt = optimizer_of(net, rate)
     kept = torch.load(path)
     net.load_state_dict(kept["net"])
-    opt.load_state_dict(kept["opt"])  # FAULT C205
+    opt.load_state_dict(kept["opt"])
     begun = kept["turn"]
-    opt = optimizer_of(net, rate)
+    opt = optimizer_of(net, rate)  # FAULT C354
     for turn in range(begun, 100):
         for x, y in batches:
             cost = (net(x) - y).pow(2).mean()
