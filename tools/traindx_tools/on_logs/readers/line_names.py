@@ -12,7 +12,7 @@ from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.recorder import Key
 
 EDGE = "'\"`*-–—>»→•#.!,:/\\ \t_~<█▏▎▍▌▋▊▉━╸╺=?"
-_STOP = frozenset({
+STOP = frozenset({
     "a", "about", "after", "all", "an", "and", "another", "are", "around", "as", "at", "be", "between", "by", "did",
     "down", "every", "first", "for", "from", "has", "have", "in", "is", "its", "last", "next", "no", "not", "nr",
     "number", "of", "on", "only", "or", "over", "per", "since", "than", "the", "to", "took", "until", "up", "using",
@@ -80,7 +80,7 @@ def read_metric(draft: Draft, phrase: list[str], token: int, total: int | None, 
     if snake == "eta" and found and found[0] == "time":
         return  # what is left of a bar; elsewhere it may be a step size
     metric, factor = _converted(name, found, written)
-    filler = spelled[-1].lower().strip("():") in _STOP and not (conn and spelled[-1].isupper())  # "PER: 20.5" is none
+    filler = spelled[-1].lower().strip("():") in STOP and not (conn and spelled[-1].isupper())  # "PER: 20.5" is none
     if metric is None and not name.known and (snake in IGNORED or filler):
         draft.leftover += len(spelled)
         return
@@ -105,7 +105,7 @@ def _of_groups(draft: Draft, phrase: list[str]) -> tuple[str, Name, int] | None:
     if len(phrase) == 1 and metric and group_word(phrase[0]):
         written = f"{metric} {phrase[0]}"
     elif len(phrase) == 2 and group_word(phrase[1]) and any(n.canonical == "loss" for _, n, _ in draft.items) and not (
-            group_word(phrase[0]) or identify(phrase[0]).known or phrase[0].lower() in _STOP | IGNORED):
+            group_word(phrase[0]) or identify(phrase[0]).known or phrase[0].lower() in STOP | IGNORED):
         written = " ".join(phrase)
     else:
         return None
@@ -133,7 +133,7 @@ def note_announced(draft: Draft, pieces: list[str], phrase: list[str], gap: str)
 def _may_announce(draft: Draft, named: tuple[str, Name, int]) -> bool:
     """Whether a name may be that of the values of groups: a known one, and behind a loss or another such one any."""
     written, name, _ = named
-    if counters.counter_kind(written.lower()) or group_word(written.split()[0]) or written.lower() in _STOP | IGNORED:
+    if counters.counter_kind(written.lower()) or group_word(written.split()[0]) or written.lower() in STOP | IGNORED:
         return False
     beside = bool(draft.announced) or any(n.canonical == "loss" for _, n, _ in draft.items)
     return name.known or (beside and written.isidentifier())

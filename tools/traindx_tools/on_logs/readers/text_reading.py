@@ -9,34 +9,27 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.on_logs.configs.printed import is_dump
-from traindx_tools.on_logs.readers import dialects, line_tokens, named_digits, notes
+from traindx_tools.on_logs.readers import line_tokens, named_digits, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record, behind_bar
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
-from traindx_tools.on_logs.readers.line_parser import plan_line
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
 from traindx_tools.on_logs.readers.line_shapes import Shape, writer_before
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
-from traindx_tools.on_logs.readers.numbers import kinds
 from traindx_tools.on_logs.readers.one_counter import BY, MOST_COUNTERS, without_twins
-from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
-from traindx_tools.on_logs.readers.unread import QUIET_LEVELS, Unread, is_read_elsewhere, loses_a_fraction
+from traindx_tools.on_logs.readers.understanding import MAX_SHAPE_LENGTH, MAX_SHAPES, Understanding
+from traindx_tools.on_logs.readers.unread import Unread, is_read_elsewhere, loses_a_fraction
 from traindx_tools.on_logs.run import Note, Run
 
-_MAX_SHAPES = 50_000
-_MAX_SHAPE_LENGTH = 2_000
-"""Longer lines are worked out anew each time: remembering them would cost more than it saves."""
 SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
 """Each group has counters of its own: an evaluation counts its own batches."""
 _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
 _BARS = ("|", "│", "┃", "║")
 _TRACEBACK = "Traceback (most recent call last)"
 
@@ -54,9 +47,8 @@ class TextReading:
     planned: float = math.nan
     tentative: set[Key] = field(default_factory=set)
     firm: set[Key] = field(default_factory=set)
-    dialects: dict[str, int] = field(default_factory=dict)
+    understanding: Understanding = field(default_factory=Understanding)
     _shapes: dict[bytes, Shape] = field(default_factory=dict)
-    _plans: dict[str, tuple[Plan, str | None]] = field(default_factory=dict)
     _bars: Bars = field(default_factory=Bars)
     _tables: PrintedTables = field(default_factory=PrintedTables)
     _in_traceback: bool = False
@@ -82,6 +74,7 @@ class TextReading:
     """Lines that are not empty."""
 
     def __post_init__(self) -> None:
+        self.understanding.gives_up = not self.forms
         self.recorder = Recorder(self.source, beside=(self.counters.slot, self.counters.total))
 
     def line(self, number: int, text: str) -> None:
@@ -153,7 +146,7 @@ class TextReading:
             if i % 2:
                 spans.append((at, at + len(part)))
             at += len(part)
-        plan, note = self._understand(parts, body, prefix)
+        plan, note, given_up = self.understanding.of(parts, body, prefix)
         for form, told in told_by(self.forms, text, prefix.end):
             self.formed.add(form.text)
             plan, note, spans = form.plan, None, told
@@ -167,43 +160,9 @@ class TextReading:
         used = plan.fields or heading or plan.bar or note or shape.traceback or shape.sectioned
         self.unread.of_record(plan, parts, body)
         shape.unread = not used and bool(spans) and not is_read_elsewhere(body, prefix.level)
-        if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
+        if not given_up and len(self._shapes) < MAX_SHAPES and len(mask) <= MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
         return shape
-
-    def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
-        """The plan of a line, and the kind of note that it is: the same for all with this text and such numbers."""
-        key = "\0".join((*parts[::2], kinds(parts[1::2]), prefix.level or "", prefix.logger or ""))
-        known = self._plans.get(key)
-        if known is None:
-            known = self._work_out(parts, body, prefix)
-            if len(self._plans) < _MAX_SHAPES and len(key) <= _MAX_SHAPE_LENGTH:
-                self._plans[key] = known
-        return known
-
-    def _work_out(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
-        plan = plan_line(parts, dialects.group_of(prefix.logger, body))
-        drawn = bool(plan.bar) or "%|" in body
-        kind = notes.kind_of(behind_bar(body) if drawn else body)
-        if plan.fields and is_dump(body) and not any(f.key.name.canonical in EVALUATED for f in plan.fields):
-            return NOTHING, notes.kind_of(body)  # settings: read with the configuration
-        placed = plan.fields and (plan.step or plan.epoch)
-        if placed and kind == "world_size":
-            self.world_size = self.world_size or notes.world_size(body)
-        if placed and (kind in _SETTINGS or (kind in ("step_skipped", "resume") and len(plan.fields) >= 3)):
-            kind = None  # a record that also counts skipped steps or names a device
-        remark = kind is not None and not drawn and (notes.hides_metrics(kind, body) or (
-            plan.step is None and plan.epoch is None and plan.leftover > 2))
-        if remark or prefix.level in QUIET_LEVELS:
-            plan = NOTHING
-        if kind is None and plan.header:
-            kind = "epoch" if plan.epoch else None
-        if not (plan.fields or plan.header or plan.bar or plan.epoch):
-            plan = NOTHING  # a count of something else: nothing is done with it
-        dialect = dialects.of_line(body) if len(parts) > 1 else None
-        if dialect:
-            self.dialects[dialect] = self.dialects.get(dialect, 0) + 1
-        return plan, kind
 
     def _note(self, kind: str, number: int, body: str, prefix: Prefix) -> None:
         self._noted[kind] += 1
@@ -329,11 +288,13 @@ class TextReading:
         self.recorder.count_apart()
         self._forget_remarks()
         planned, unit = self._planned(settled)
-        size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
+        told_size = self.world_size or self.understanding.world_size
+        size = told_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
         series, twins = without_twins(self.recorder.series())
         told = (missed, settled.remark, note, twins, self.recorder.remark, self._bars.remark, self.unread.of_records)
-        form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
+        dialects = self.understanding.dialects
+        form = max(dialects, key=lambda d: (d != "tqdm", dialects[d])) if dialects else "free_text"
         lost = self.unread.lost(self.lines, self.recorder.counts(), self.launched.prefix)
         return Run(series=series, notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size, artifacts=(Artifact(
@@ -370,7 +331,7 @@ class TextReading:
             return float(known[-1]) * epochs, "step"
         if not math.isnan(epochs):
             return epochs, "epoch"
-        bar = self._bar_total if "hf_trainer_log" in self.dialects and self._bar_total > 0 else None
+        bar = self._bar_total if "hf_trainer_log" in self.understanding.dialects and self._bar_total > 0 else None
         return bar, "step"
 
 
