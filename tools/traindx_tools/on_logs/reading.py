@@ -14,7 +14,7 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.announced import with_announced
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
-from traindx_tools.on_logs.beyond_double import as_largest
+from traindx_tools.on_logs.beyond_double import without_unheld
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.groups_of_files import with_groups
 from traindx_tools.on_logs.notebook_source import SUFFIX, of_outputs, printed_below_cells, why_unreadable
@@ -220,7 +220,7 @@ def of_rank(run: Run, rank: int) -> Run:
 
 def read_source(source: Source) -> Run:
     try:
-        return as_largest(_read(source), source)
+        return without_unheld(_read(source), source)
     except OSError as failed:
         return Run(artifacts=(Artifact(source.name, "unknown", note=f"not read: {failed.strerror or failed}"),))
 
