@@ -21,7 +21,8 @@ from traindx_tools.on_logs.run import Ints, Run, Series
 
 _DIGITS = re.compile(r"(?<![\w.])[-+]?\d{309,}(?:\.\d*)?(?![\deE])")
 """A number of more digits than the largest double has, without an exponent."""
-_INFINITE = re.compile(r"inf|∞|(?<![\w.])[-+]?\d+(?:\.\d*)?[eE]\+?(?:30[89]|3[1-9]\d|[4-9]\d\d|[1-9]\d{3,})", re.IGNORECASE)
+_INFINITE = re.compile(r"inf|∞|(?<![\w.])[-+]?\d+(?:\.\d*)?e\+?(?:30[89]|3[1-9]\d|[4-9]\d\d|[1-9]\d{3,})",
+                       re.IGNORECASE)
 """A word for infinity, or a number with an exponent that may overflow."""
 _FEWEST = 309
 """Digits of such a number."""

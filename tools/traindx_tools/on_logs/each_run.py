@@ -16,7 +16,7 @@ from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.reading import Reading, joined, read_parts, read_source
-from traindx_tools.on_logs.restarts import Segment, segments
+from traindx_tools.on_logs.restarts import MANY_RUNS, Segment, segments
 from traindx_tools.on_logs.run import ErrorEvent, Run, Series
 from traindx_tools.on_logs.several_runs import apart_as_folders
 from traindx_tools.on_logs.stores import STORED, StoredRun
@@ -44,7 +44,7 @@ class OneRun:
 
 
 def each_run(reading: Reading) -> tuple[OneRun, ...]:
-    """Every run, in the order in which they were written; at least one."""
+    """Every run, in the order in which they were written, the last `MANY_RUNS` of more; at least one."""
     cut = [_cut(s, p) for s, p in zip(reading.sources, reading.parts, strict=True)]
     count = max((len(c) for c in cut), default=1)
     if count < 2:
@@ -52,7 +52,8 @@ def each_run(reading: Reading) -> tuple[OneRun, ...]:
         return (OneRun(1, 1, reading, resumes=resumes),)
     main = next(i for i, c in enumerate(cut) if len(c) == count)
     return tuple(OneRun(k + 1, count, _reading(reading, cut, k, count), reading.sources[main].name,
-                        cut[main][k].start, cut[main][k].end, cut[main][k].resumes) for k in range(count))
+                        cut[main][k].start, cut[main][k].end, cut[main][k].resumes)
+                 for k in range(max(0, count - MANY_RUNS), count))
 
 
 def run_of_each_file(reading: Reading, files: Sequence[str], job: frozenset[str] = frozenset()) -> tuple[OneRun, ...]:
