@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
@@ -31,6 +32,8 @@ _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _BARS = ("|", "│", "┃", "║")
+_ENDS_IN_NAME = re.compile(r"[A-Za-z_]\w*:\s*$")
+_NUMBER_ALONE = re.compile(r"\s+[-+]?\d[\d.e+-]*(?:\s|$)")
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -61,6 +64,10 @@ class TextReading:
     above: float = math.nan
     """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
+    _drawn: tuple[int, float, float, float, int] = (-1, math.nan, math.nan, math.nan, -1)
+    """Of the last bar that told its epoch: its line, or that of the last line below it; step, end, epoch, sureness."""
+    _open: str = ""
+    """The name at the end of that bar whose value has no room but in the next line."""
     _words: dict[str, str] = field(default_factory=dict)
     """What counts records."""
     _ranks: set[int] = field(default_factory=set)
@@ -80,6 +87,8 @@ class TextReading:
     def line(self, number: int, text: str) -> None:
         """Reads one line."""
         self.lines += 1
+        if self._open:
+            text, self._open = f" {self._open} {text.lstrip()}" if _NUMBER_ALONE.match(text) else text, ""
         mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
         shape = self._shapes.get(mask)
         if shape is not None and shape.named and (own := named_digits.digits(text, shape.named)) != shape.digits:
@@ -103,7 +112,7 @@ class TextReading:
     @property
     def calm(self) -> bool:
         """Whether nothing is under way that the lines before have begun: a traceback, a table, a bar."""
-        return not self._in_traceback and not self._tables.open and self._bars.idle
+        return not self._in_traceback and not self._tables.open and self._bars.idle and not self._open
 
     def columns_of(self, shape: Shape) -> list[Columns | None]:
         """Where the values of lines of a shape without a rank go."""
@@ -183,9 +192,12 @@ class TextReading:
         if shape.scales:
             step, total, epoch, epoch_total = (_scaled(c, s) for c, s in zip(
                 (step, total, epoch, epoch_total), shape.scales, strict=True))
-        slot = -1
+        slot, below = -1, False
         if epoch_total == epoch_total:
             self.counters.epoch_total = epoch_total
+        if plan.bar == "tqdm" and plan.step is not None and plan.epoch is not None:
+            self._drawn = number, step, total, epoch, plan.step.sureness
+            self._open = text.split()[-1] if _ENDS_IN_NAME.search(text) else ""
         if not plan.fields:
             self._place(plan, step, total, epoch)
             return
@@ -201,6 +213,9 @@ class TextReading:
                 self.step, self.above = math.nan, step if shape.keys[0].group == TRAIN else math.nan
         elif not math.isnan(self.step):
             step, slot, total = self.step, under(self.head[0], shape.keys[0].group), self.head[1]
+        elif below := self._is_below_bar(shape, number):
+            step, total, epoch, slot = *self._drawn[1:4], under(self._drawn[4], shape.keys[0].group)
+            self._drawn = number, *self._drawn[1:]
         elif shape.indented and plan.epoch is None:
             step, slot = self.above, -1
         if plan.rank is not None:
@@ -212,11 +227,17 @@ class TextReading:
                        for n, f in zip(numbers, plan.fields, strict=False)]
         time = math.nan if time is None else time
         columns = shape.columns.get(rank) or self._columns(shape, rank)
-        if shape.plain and self._bars.idle:
+        if shape.plain and self._bars.idle and not below:
             self._append(number, step, total, slot, epoch, time, columns, numbers)
             return
-        for ready in self._bars.take(Record(number, step, total, slot, epoch, time, columns, numbers), plan.bar):
+        record = Record(number, step, total, slot, epoch, time, columns, numbers)
+        for ready in self._bars.below(record) if below else self._bars.take(record, plan.bar):
             self._add(ready)
+
+    def _is_below_bar(self, shape: Shape, number: int) -> bool:
+        """Whether a line goes on with what a bar right above it shows: rich writes there what has no room beside it."""
+        return (shape.indented and shape.plan.epoch is None and not shape.plan.bar
+                and 0 <= number - self._drawn[0] <= 1)
 
     def _place(self, plan: Plan, step: float, total: float, epoch: float) -> None:
         """A line without metrics: a heading that says where the next ones stand, or a bare bar."""
@@ -237,7 +258,7 @@ class TextReading:
             keys = [replace(k, rank=rank, counter=counter) for k in shape.keys]
             for key, planned in zip(keys, shape.plan.fields, strict=False):
                 (self.tentative if planned.tentative else self.firm).add(replace(key, counter=""))
-            columns = shape.columns[rank] = [self._bars.known(k.group, self.recorder.columns(k)) for k in keys]
+            columns = shape.columns[rank] = [self._bars.known(k, self.recorder.columns(k)) for k in keys]
             shape.plain = not shape.plan.bar and len({id(c) for c in columns}) == len(columns)
         return columns
 

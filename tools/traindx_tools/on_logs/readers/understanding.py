@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from traindx_tools.on_logs.configs.printed import is_dump
 from traindx_tools.on_logs.readers import dialects, notes
-from traindx_tools.on_logs.readers.bars import behind_bar
+from traindx_tools.on_logs.readers.bars import behind_bar, without_glued
 from traindx_tools.on_logs.readers.fruitless import Fruitless
 from traindx_tools.on_logs.readers.line_parser import plan_line
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
@@ -72,7 +72,7 @@ class Understanding:
         return False
 
     def _work_out(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
-        plan = plan_line(parts, dialects.group_of(prefix.logger, body))
+        plan = plan_line(without_glued(parts), dialects.group_of(prefix.logger, body))
         drawn = bool(plan.bar) or "%|" in body
         kind = notes.kind_of(behind_bar(body) if drawn else body)
         if plan.fields and is_dump(body) and not any(f.key.name.canonical in EVALUATED for f in plan.fields):
