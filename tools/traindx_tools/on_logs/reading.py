@@ -20,6 +20,7 @@ from traindx_tools.on_logs.groups_of_files import with_groups
 from traindx_tools.on_logs.notebook_source import SUFFIX, of_outputs, printed_below_cells, why_unreadable
 from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
+from traindx_tools.on_logs.readers.after_training import placed_by_training
 from traindx_tools.on_logs.readers.apart import set_apart
 from traindx_tools.on_logs.readers.forms_met import require_matches
 from traindx_tools.on_logs.readers.line_blocks import each_block
@@ -62,6 +63,8 @@ MEMORY_SNAPSHOT = "cuda_memory_snapshot"
 LIVE_SUMMARY = "traindx summary"
 """Format of the page that a recorded process leaves beside its record: what it measured of itself is no setting."""
 SUMMARY = b'"traindx": "live-summary"'
+_WRITTEN_IN_TURN = frozenset({text_log.READER.name, json_records.READER.name, delimited.READER.name})
+"""Formats in which what is measured stands behind the training that it measures."""
 _WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state", "wandb", "wandb_summary",
                              "wandb_debug"})
 
@@ -250,6 +253,7 @@ def _read(source: Source) -> Run:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
     size = _size(source)
     run, errors = _with_errors(source, reader, head)
+    run = placed_by_training(run) if reader.name in _WRITTEN_IN_TURN else run
     run = set_apart(run) if reader is text_log.READER else run
     left = _size(source)
     shorter = [f"became shorter while it was read ({size:,} bytes, then {left:,})"] if left < size else []

@@ -97,7 +97,7 @@ class Bars:
     A tqdm bar shows the values of the moment: the last drawing at each count is kept. A Keras bar shows means over the
     epoch so far: only the last drawing of the epoch is kept. So do the meters of an evaluation, a line now and then,
     and a row of a table that a bar ends ("row"). Behind a tqdm bar the scores of the last evaluation stand until the
-    next one (Lightning): drawings of an epoch that is not full repeat them, and are no evaluations. A bar at 0 shows
+    next one (Lightning): drawings of an epoch that is not full repeat them, and are no evaluations. Its bar at 0 shows
     what was known at the end of the epoch before. What has no room beside a bar stands in the lines below (rich).
     """
 
@@ -164,10 +164,16 @@ class Bars:
         return []
 
     def _before_first(self, record: Record) -> Record:
-        """A drawing of a bar at 0 at the end of the epoch before, but for how fast it moved."""
+        """A drawing of a bar at 0 that shows the training as the one before it did: at the end of the epoch before, but
+        for how fast it moved. A program that shows each batch before it counts it has moved on."""
         last = self._last
         if last is None or record.step != 0.0 or not 0 < last.step <= last.total == record.total or (
                 record.epoch - last.epoch not in (0.0, 1.0)):
+            return record
+        before = {id(c): n for c, n in zip(last.columns, last.numbers, strict=False)}
+        trained = [(id(c), n) for c, n in zip(record.columns, record.numbers, strict=False)
+                   if id(c) not in self._held_out | self._paces]
+        if not all(_alike(before.get(c), n) for c, n in trained):
             return record
         kept = [(c, n) for c, n in zip(record.columns, record.numbers, strict=False) if id(c) not in self._paces]
         return replace(record, step=last.total, epoch=last.epoch, columns=[c for c, _ in kept],
