@@ -92,7 +92,7 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
     reading.recorder.even_out()
     unread = written.remark({key.original: n for key, n in reading.recorder.counts().items()})
     told = reading.run()
-    note = "; ".join(filter(None, (damage, reading.recorder.remark, reading.twins, unread)))
+    note = "; ".join(filter(None, (damage, reading.recorder.remark, reading.twins, unread, reading.of_logger)))
     read = Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read, note=note, unread=unread),))
     return merge([told_by_epoch(told), read])
 
@@ -205,7 +205,7 @@ def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str
         flat = flatten(record)
         reading.row(number, tuple(flat), tuple(flat.values()))
     told, rows_read = reading.run(), reading.recorder.rows
-    said = "; ".join(filter(None, (note, reading.twins)))
+    said = "; ".join(filter(None, (note, reading.twins, reading.of_logger)))
     return merge([told, Run(artifacts=(Artifact(source.name, form, rows=rows_read, note=said),))])
 
 

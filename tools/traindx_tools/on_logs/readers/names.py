@@ -188,6 +188,12 @@ _NUMBERED_GROUP = re.compile(rf"\b({'|'.join(GROUPS)})_\d+(?=['’]s\b|[-/ :]|$)
 """One of several sets of a kind, as gradient boosting prints them: "valid_1's auc", "validation_0-logloss"."""
 
 
+def wrapper_of(original: str) -> str:
+    """What a logger has put around a name, with the parting sign: "record/extra/"; "" where it has put nothing."""
+    found = _WRAPPED.match(original)
+    return "" if found is None else found.group()
+
+
 def words(original: str) -> list[str]:
     """The lower-case words of a name: "train/gradNorm" gives train, grad, norm; "Lernrate" learning, rate; "R²" r2."""
     return [w.lower() for w in WORDS.findall(_POSSESSIVE.sub("", in_english(original)).replace("²", "2"))]
