@@ -18,6 +18,11 @@ STOP = frozenset({
     "number", "of", "on", "only", "or", "over", "per", "since", "than", "the", "to", "took", "until", "up", "using",
     "version", "was", "were", "with", "within",
 })
+_JOINING = frozenset({
+    "a", "about", "after", "an", "and", "around", "as", "at", "between", "by", "for", "from", "in", "is", "of", "on",
+    "or", "over", "per", "since", "than", "the", "to", "until", "up", "was", "with", "within",
+})
+"""Words that join others and name nothing, whatever unit stands behind the number: "512000 in 1.2 seconds"."""
 _ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequences|batches|files|records|items|clips|"
                            r"documents|windows|points|patients|users)\b")
 _LISTED = re.compile(r"\s*[,;|]")
@@ -79,6 +84,10 @@ def read_metric(draft: Draft, phrase: list[str], token: int, total: int | None, 
     snake = "_".join(words(written))
     if snake == "eta" and found and found[0] == "time":
         return  # what is left of a bar; elsewhere it may be a step size
+    unnamed = found is None or found[0] in ("time", "memory", "count", "percent")  # a rate names itself
+    if not conn and unnamed and all(w.lower() in _JOINING for w in spelled):
+        draft.leftover += len(spelled)
+        return
     metric, factor = _converted(name, found, written)
     filler = spelled[-1].lower().strip("():") in STOP and not (conn and spelled[-1].isupper())  # "PER: 20.5" is none
     if metric is None and not name.known and (snake in IGNORED or filler):
