@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.groups_of_files import by_itself, with_groups_of
 from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.reading import Reading, joined, read_parts, read_source
@@ -117,7 +118,7 @@ def _cut(source: Source, part: Run) -> tuple[Segment, ...]:
         return (Segment(1, None),)
     with suppress(OSError):
         if not is_binary(source.head) and source.size <= MOST_BYTES:
-            return segments(part, lambda: lines_of(source), source.sections)
+            return segments(by_itself(part), lambda: lines_of(source), source.sections)
     return (Segment(1, None),)
 
 
@@ -128,7 +129,7 @@ def _reading(reading: Reading, cut: Sequence[Sequence[Segment]], run: int, count
     for i, pieces in enumerate(cut):
         at = run - (count - len(pieces))
         if len(pieces) > 1 and at >= 0:
-            sources[i], parts[i] = _piece(reading.sources[i], pieces[at])
+            sources[i], parts[i] = _piece(reading.sources[i], reading.parts[i], pieces[at])
         if at >= 0 or not _is_of_a_run(parts[i]):
             kept.append(i)
     every = [s if len(c) > 1 else old for s, c, old in zip(sources, cut, reading.found.sources, strict=True)]
@@ -140,7 +141,7 @@ def _is_of_a_run(part: Run) -> bool:
     return bool(part.series or part.errors or part.notes)
 
 
-def _piece(source: Source, segment: Segment) -> tuple[Source, Run]:
+def _piece(source: Source, whole: Run, segment: Segment) -> tuple[Source, Run]:
     """The lines of one run as a source of its own, and what they tell, with the lines of the whole file."""
     with source.text() as stream:
         lines = stream.read(MOST_BYTES).split(b"\n")
@@ -148,7 +149,7 @@ def _piece(source: Source, segment: Segment) -> tuple[Source, Run]:
     if segment.start > 1 and _is_header(lines[0], lines[1:2], body):
         body, shift = [lines[0], *body], shift - 1
     alone = Source(source.name, data=b"\n".join(body), above=shift, forms=source.forms)
-    return alone, shifted(read_source(alone), shift)
+    return alone, shifted(with_groups_of(read_source(alone), whole), shift)
 
 
 def _is_header(first: bytes, second: Sequence[bytes], body: Sequence[bytes]) -> bool:

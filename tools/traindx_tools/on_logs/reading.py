@@ -164,7 +164,7 @@ def _with_columns(sources: Sequence[Source], parts: list[Run],
             first = replace(read.artifacts[0], note="; ".join(filter(None, (read.artifacts[0].note, why))))
             told[at] = replace(read, artifacts=(first, *read.artifacts[1:]))
             used[fits[0].file, fits[0].line] = fits[0]
-    return told, tuple(p for one in used.values() for p in one.printed)
+    return list(with_groups(told)), tuple(p for one in used.values() for p in one.printed)
 
 
 def _printed(sources: Sequence[Source]) -> tuple[Printed, ...]:
