@@ -41,7 +41,8 @@ def wide_encoding(data: bytes) -> str | None:
     if plain and line >= SURELY_PLAIN:
         return None
     for name, width in WIDTHS.items():
-        if plain and not is_foreign(window[line + line % width:].decode(name, "replace")):
+        behind = (window[at:].decode(name, "replace").partition("\n")[0] for at in (line, line + line % width))
+        if plain and not all(map(is_foreign, behind)):
             continue  # a few signs and an end, then letters with a zero each
         text = window[: len(window) - len(window) % width].decode(name, "replace")
         if (told in (None, name)) and _reads_well(text, cut=len(data) > WINDOW):

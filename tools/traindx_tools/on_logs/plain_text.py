@@ -79,6 +79,8 @@ class PlainText(io.RawIOBase):
         self._wide = None if words else wide_encoding(head) or marked(head)
         self._rest, self._out, self._at = b"", bytearray(), 0
         self._ended, self._long_hole, self._torn, self._hole = False, 0, False, 0
+        self._foreign: bool | None = None
+        """Whether what was read of the other encoding had letters without a zero; None before there was any."""
         self.changed = self._wide is not None
         """Whether anything is not as it is stored."""
         self.zeros = 0
@@ -194,8 +196,9 @@ class PlainText(io.RawIOBase):
             end = whole - whole % width if self._ended or (not last and whole > _LONGEST) else last
         text = data[:end].decode(self._wide, "replace").replace("\ufeff", "")
         self._clean(text.encode("utf-8", "replace"), width)
+        self._foreign = bool(self._foreign) or is_foreign(text) if text else self._foreign
         if narrow is not None:
-            self._wide = None
+            self._wide = self._foreign = None
             return end or self._take_narrow(data)
         return whole if self._ended else end
 
@@ -207,7 +210,9 @@ class PlainText(io.RawIOBase):
         for end in [*ends, *([len(data)] if self._ended else [])]:
             begin = _last_aligned(data, newline, end)
             line = data[begin:end]
-            few = 4 if begin and not is_foreign(data[:begin].decode(self._wide, "replace")) else SURELY_PLAIN
+            before = data[:begin].decode(self._wide, "replace")
+            plain = not is_foreign(before) and (self._foreign is False or (bool(begin) and self._foreign is None))
+            few = 4 if plain else SURELY_PLAIN
             if len(line.strip()) >= few and not _CONTROL.search(line):
                 return begin
             if (at := _narrow_within(line, self._wide)) is not None:
