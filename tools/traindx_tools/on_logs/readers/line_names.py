@@ -31,6 +31,8 @@ _BRACKETED = re.compile(r"\[[ ]*([^\W\d][\w /.@-]{0,40}?)[ ]*\][ ]*$")
 _SENTENCE = re.compile(r"[^\W\d_]{5,}\.|[\w/]+/[\w/]+\.")
 """A word that ends a sentence; a shorter one may be cut short: "Val. Loss"."""
 _EXPONENT = re.compile(r"\d\.?\d*[eE]$")
+_OF_CLASSES = frozenset({"dice", "iou", "accuracy", "f1", "precision", "recall", "auc"})
+"""Scores of which a list holds one a class."""
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
 
 
@@ -47,6 +49,8 @@ def of_last_sentence(phrase: list[str]) -> list[str]:
     """Without the words of a sentence that has ended: "414236.66 records/second. Loss is 1.5"."""
     for at in range(len(phrase) - 1, 0, -1):
         word, begins = phrase[at - 1], phrase[at][:1].isupper()
+        if word.endswith(("...", "…")):
+            return phrase[at:]
         if begins and _SENTENCE.fullmatch(word) and not group_word(word[:-1]) and not identify(word[:-1]).known:
             return phrase[at:]
     return phrase
@@ -98,7 +102,9 @@ def read_metric(draft: Draft, phrase: list[str], token: int, total: int | None, 
     key = Key(written, name.group or spoken_of or draft.group or "", metric=metric)
     draft.spoken_of = group or spoken_of
     draft.items.append((Field(token, key, factor, over), name, conn != ""))
-    several = name.canonical == "grad_norm" and (snake.endswith("norms") or gap.rstrip().endswith(("[", "(")))
+    listed = gap.rstrip().endswith("[") and name.canonical in _OF_CLASSES
+    several = listed or (name.canonical == "grad_norm" and (
+        snake.endswith("norms") or gap.rstrip().endswith(("[", "("))))
     draft.vector = len(draft.items) - 1 if several else -1
     if total is not None and name.canonical in _VECTOR:
         size = Key("codebook_size", key.group)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import itemgetter
 
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
+from traindx_tools.on_logs.readers.names import TEST
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.recorder import Columns, Key
 
@@ -49,6 +51,8 @@ class Shape:
     named: tuple[int, ...] = ()
     """Where digits stand that are part of names, and which (`named_digits.py`)."""
     digits: bytes = b""
+    fitting: bool = False
+    """A line of Keras' `fit` or `evaluate`, which look the same."""
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -62,6 +66,12 @@ class Shape:
         self.ready = bool(plan.fields) and not self.note and not self.traceback
         self.silent = plan is NOTHING and not self.note and not self.traceback and not self.sectioned
         self.factors = [f.factor for f in plan.fields] if any(f.factor != 1.0 for f in plan.fields) else None
+
+    @cached_property
+    def of_evaluation(self) -> Shape:
+        """The same with its metrics as those of an evaluation, which nothing in the line says that it is."""
+        fields = tuple(replace(f, key=replace(f.key, group=TEST)) for f in self.plan.fields)
+        return replace(self, plan=replace(self.plan, fields=fields), columns={})
 
 
 _WRITER = re.compile(r"\[([A-Za-z][A-Za-z_.-]{0,40})\](?=[ :])|([A-Za-z][A-Za-z_.-]{0,40}) *\| (?=\D)")

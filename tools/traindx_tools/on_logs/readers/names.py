@@ -102,7 +102,7 @@ _EXACT: dict[str, str] = {
                   "samples_per_second samples_per_sec running_avg_samples_per_sec curr_samples_per_sec "
                   "steps_per_second steps_per_sec it_per_sec ups examples_per_second images_per_second "
                   "imgs_per_sec images_per_sec sps seqs_s seq_s samples_per_s batches_s batches_per_second "
-                  "batches_per_sec train_samples_per_second its ips runtime_samples_per_second",
+                  "batches_per_sec train_samples_per_second its ips runtime_samples_per_second global_step_sec",
     "tokens_per_second": "tps tokens_per_second tokens_per_sec tok_s toks_s tokens_s tokens_sec tgs wps "
                          "tokens_s_device tokens_per_second_per_gpu tokens_per_gpu_per_second tok_sec "
                          "tokens_s_gpu tokens_per_second_per_device throughput_tps words_per_second",

@@ -32,6 +32,8 @@ _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _BARS = ("|", "│", "┃", "║")
+_FITTED = re.compile(r"\s*\d+/\d+ - \d+m?s - ")
+"""How Keras writes an epoch, or an evaluation, in one line (`verbose=2`)."""
 _ENDS_IN_NAME = re.compile(r"[A-Za-z_]\w*:\s*$")
 _NUMBER_ALONE = re.compile(r"\s+[-+]?\d[\d.e+-]*(?:\s|$)")
 _TRACEBACK = "Traceback (most recent call last)"
@@ -66,6 +68,8 @@ class TextReading:
     _bar_total: float = math.nan
     _drawn: tuple[int, float, float, float, int] = (-1, math.nan, math.nan, math.nan, -1)
     """Of the last bar that told its epoch: its line, or that of the last line below it; step, end, epoch, sureness."""
+    _fitted: tuple[float, float] = (math.nan, math.nan)
+    """The epoch of the last bar of Keras below a heading, and how many batches its training has."""
     _open: str = ""
     """The name at the end of that bar whose value has no room but in the next line."""
     _words: dict[str, str] = field(default_factory=dict)
@@ -162,6 +166,7 @@ class TextReading:
         shape = Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
                        body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
+        shape.fitting = plan.epoch is None and (plan.bar == "keras" or _FITTED.match(body) is not None)
         shape.writer = prefix.logger or writer_before(body)
         shape.named = named_digits.positions(text, spans, prefix.end, shape.keys)
         shape.digits = named_digits.digits(text, shape.named)
@@ -201,6 +206,8 @@ class TextReading:
         if not plan.fields:
             self._place(plan, step, total, epoch)
             return
+        if shape.fitting and self._is_of_evaluation(shape, total):
+            shape = shape.of_evaluation
         if plan.epoch is None:
             epoch = self.trained if plan.bar == "meter" and math.isnan(self.epoch) else self.epoch
         elif shape.keys[0].group == TRAIN:
@@ -234,6 +241,14 @@ class TextReading:
         for ready in self._bars.below(record) if below else self._bars.take(record, plan.bar):
             self._add(ready)
 
+    def _is_of_evaluation(self, shape: Shape, total: float) -> bool:
+        """Whether a line of Keras below the heading of an epoch counts other batches than the training of it."""
+        if math.isnan(self.epoch):
+            return False
+        if self._fitted[0] != self.epoch:
+            self._fitted = self.epoch, total
+        return self._fitted[1] != total and not math.isnan(total) and all(k.group == TRAIN for k in shape.keys)
+
     def _is_below_bar(self, shape: Shape, number: int) -> bool:
         """Whether a line goes on with what a bar right above it shows: rich writes there what has no room beside it."""
         return (shape.indented and shape.plan.epoch is None and not shape.plan.bar
@@ -243,7 +258,7 @@ class TextReading:
         """A line without metrics: a heading that says where the next ones stand, or a bare bar."""
         if plan.header:
             self._flush()
-            self.epoch = epoch if plan.epoch else self.epoch
+            self.epoch, self._fitted = epoch if plan.epoch else self.epoch, (math.nan, math.nan)
             self.step, self.above = step, math.nan
             self.head = (-1 if plan.step is None else plan.step.sureness, total)
         elif plan.bar == "tqdm" and plan.plain and not math.isnan(total) and not plan.rounded:
