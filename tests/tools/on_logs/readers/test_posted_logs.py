@@ -120,3 +120,63 @@ def test_a_boosters_own_warnings_are_read_as_such(tmp_path: Path) -> None:
     assert {s.name for s in run.series} == {"auc"}
     assert np.isfinite(of(run, "auc").values).all()
     assert run.artifacts[0].unused <= 1
+
+
+def test_the_quickstart_of_pytorch_measures_a_test_set(tmp_path: Path) -> None:
+    run = read(tmp_path, *(line for e in range(5) for line in (
+        "", f"Epoch {e + 1}", "-" * 31,
+        *(f"loss: {2 - e / 10 - b / 9e4:>7f}  [{b:>5d}/60000]" for b in (64, 6464, 12864)),
+        "Test Error: ", f" Accuracy: {60 + e * 3.1:>0.1f}%, Avg loss: {2.95 - e / 10:>8f} ", "")))
+    for name, values in (("accuracy", [60 + e * 3.1 for e in range(5)]), ("loss", [2.95 - e / 10 for e in range(5)])):
+        told = of(run, name, "test")
+        assert told.values == pytest.approx(values)
+        assert told.epoch.tolist() == [1, 2, 3, 4, 5]
+        assert np.isnan(told.step).all()  # the counter of the lines above starts over with each epoch
+    assert of(run, "loss").step.tolist() == [60_000 * e + b for e in range(5) for b in (64, 6464, 12864)]
+
+
+@pytest.mark.parametrize(("heading", "group"), [
+    ("Validation:", "validation"), ("== Eval results ==", "validation"), ("[TEST]", "test"),
+    ("--- Dev set ---", "validation"),
+    ("Training statistics:", "train"), ("Tester:", "train"), ("Test it now:", "train"), ("Test 3:", "train")])
+def test_a_heading_of_a_group_is_that_of_the_indented_lines_below_it(tmp_path: Path, heading: str, group: str) -> None:
+    run = read(tmp_path, *(line for e in range(6) for line in (
+        f"epoch {e} lr 0.1", heading, f"  acc: 0.{50 + e}", f"  f1: 0.{40 + e}", f"  took {e}.5 s")))
+    assert of(run, "accuracy", group).values.tolist() == [round(0.5 + e / 100, 2) for e in range(6)]
+    assert of(run, "f1", group).values.tolist() == [round(0.4 + e / 100, 2) for e in range(6)]
+    assert group == "train" or of(run, "f1", group).epoch.tolist() == list(range(6))
+
+
+def test_a_heading_is_of_nothing_that_is_not_indented_below_it(tmp_path: Path) -> None:
+    run = read(tmp_path, *(line for s in range(1, 80) for line in (
+        f"step {s} loss {2 - s / 100}", "Validation:", f"step {s} grad_norm 1.5", f"  acc: 0.{100 + s}")))
+    assert of(run, "accuracy").step.tolist() == list(range(1, 80))
+    assert {s.group for s in run.series} == {"train"}
+
+
+def test_groups_alone_beside_a_named_loss_and_one_of_the_training_are_no_losses(tmp_path: Path) -> None:
+    """As the examples of PyTorch Geometric print."""
+    run = read(tmp_path, *(f"Epoch: {e:03d}, Loss: {2 / e:.4f}, Train: {0.5 + e / 20:.4f}, Val: {0.4 + e / 20:.4f}, "
+                           f"Test: {0.3 + e / 20:.4f}" for e in range(1, 9)))
+    assert of(run, "loss").values == pytest.approx([2 / e for e in range(1, 9)], abs=1e-4)
+    assert [s.group for s in run.series if s.name == "loss"] == ["train"]
+    assert sorted(s.group for s in run.series if s.name != "loss") == ["test", "train", "validation"]
+
+
+@pytest.mark.parametrize("line", ["epoch {e} train {v:.3f} val {v:.3f}1", "epoch {e} loss {v:.3f} val {v:.3f}1",
+                                  "epoch {e}: loss train={v:.3f} val={v:.3f}1"])
+def test_groups_alone_are_losses_elsewhere(tmp_path: Path, line: str) -> None:
+    run = read(tmp_path, *(line.format(e=e, v=2 / e) for e in range(1, 9)))
+    assert {s.group for s in run.series if s.name == "loss"} == {"train", "validation"}
+
+
+def test_a_duration_that_grows_evenly_counts_nothing(tmp_path: Path) -> None:
+    run = read(tmp_path, *(f"Ep:{e} | TrLoss:{2 / e:.4f} | VlLoss:{2.2 / e:.4f} | t:{60 + e}s" for e in range(1, 9)))
+    assert np.isnan(of(run, "loss").step).all()
+    assert of(run, "time/t").values.tolist() == [60 + e for e in range(1, 9)]
+
+
+def test_the_best_epoch_that_is_told_again_is_no_record(tmp_path: Path) -> None:
+    run = read(tmp_path, *(f"epoch {e} train loss {2 / e:.4f} val loss {1 + abs(e - 5) / 10:.4f}" for e in range(1, 9)),
+               "Best epoch: 5 (val loss 1.0000)")
+    assert of(run, "loss", "validation").epoch.tolist() == list(range(1, 9))

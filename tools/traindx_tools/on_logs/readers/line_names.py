@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from traindx_tools.on_logs.readers import counters
 from traindx_tools.on_logs.readers.line_plans import Draft, Field
-from traindx_tools.on_logs.readers.names import GROUPS, IGNORED, Name, group_word, identify, words
+from traindx_tools.on_logs.readers.names import GROUPS, IGNORED, TRAIN, Name, group_word, identify, words
 from traindx_tools.on_logs.readers.numbers import as_memory
 from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.recorder import Key
@@ -174,6 +175,20 @@ def _of_family(draft: Draft, named: tuple[str, Name, int] | None) -> tuple[str, 
         written = f"{draft.family} {written}"
         return written, identify(written), spare
     return named
+
+
+def unname_groups(draft: Draft) -> None:
+    """Values under groups alone are no losses where the loss of the training is named beside one of the training:
+    "Loss: 1.21, Train: 0.58, Val: 0.52"."""
+    alone = [i for i, (f, _, _) in enumerate(draft.items) if f.key.metric is None and group_word(f.key.original)]
+    groups = {draft.items[i][0].key.group for i in alone}
+    named = any(n.canonical == "loss" and i not in alone and f.key.group in (TRAIN, "")
+                for i, (f, n, _) in enumerate(draft.items))
+    if named and TRAIN in groups and len(groups) > 1:
+        for i in alone:
+            item, _, explicit = draft.items[i]
+            draft.items[i] = (replace(item, key=replace(item.key, metric="value")),
+                              Name("value", item.key.group, False, False), explicit)
 
 
 def _choose_name(draft: Draft, phrase: list[str]) -> tuple[str, Name, int] | None:

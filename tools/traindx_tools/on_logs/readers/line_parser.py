@@ -18,6 +18,7 @@ from traindx_tools.on_logs.readers.line_names import (
     note_groups,
     of_last_sentence,
     read_metric,
+    unname_groups,
 )
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Counter, Draft, Field, Plan
 from traindx_tools.on_logs.readers.line_tokens import glued, in_a_name, in_order, unit_behind, unwrapped
@@ -328,6 +329,7 @@ def _finish(draft: Draft, bar: str) -> Plan:
         epochs, bare = [bare[0]], bare[1:]
     if not steps and bare and (bare[-1].total is not None or draft.items):
         steps = [bare[-1]]
+    unname_groups(draft)
     for at, name in named_by_neighbours([(f.key.original, n) for f, n, _ in draft.items]).items():
         found, _, explicit = draft.items[at]
         draft.items[at] = (replace(found, key=replace(found.key, metric=name.canonical)), name, explicit)

@@ -114,10 +114,11 @@ def told_once(columns: Columns, step: Floats, epoch: Floats) -> Columns:
     return _columns(records[stays], numbers[stays])
 
 
-def without_told_again(values: dict[Key, Columns], step: Floats) -> dict[Key, Columns]:
+def without_told_again(values: dict[Key, Columns], step: Floats, epoch: Floats) -> dict[Key, Columns]:
     """Without single records that go back to a step that was told before and repeat all that was told there: "Early
     stopping, best iteration is: [7] ...". Of a run that begins anew, or is resumed, more than one record goes back."""
-    gone = [r for r in _going_back(step).tolist() if _repeats(values, step, r)]
+    by_epoch = np.where(np.isnan(step), epoch, np.nan)
+    gone = [r for place in (step, by_epoch) for r in _going_back(place).tolist() if _repeats(values, place, r)]
     if not gone:
         return values
     return {key: _columns(index.told()[stays], numbers.told()[stays]) for key, (index, numbers) in values.items()

@@ -331,7 +331,7 @@ class Recorder:
         To be called when all are read and their steps are known."""
         self.even_out()
         step, epoch = self.step.told(), self.epoch.told()
-        self._values = without_told_again(joined(self._values, step), step)
+        self._values = without_told_again(joined(self._values, step), step, epoch)
         if not (step[1:] > step[:-1]).all():  # else no step is told twice, of any series
             self._values = {k: told_once(c, step, epoch) for k, c in self._values.items()}
 

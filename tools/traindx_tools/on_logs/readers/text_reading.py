@@ -16,9 +16,11 @@ from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
-from traindx_tools.on_logs.readers.line_shapes import Shape, writer_before
+from traindx_tools.on_logs.readers.line_shapes import Shape, announced_by, writer_before
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
+from traindx_tools.on_logs.readers.numbers import ratio, scaled
 from traindx_tools.on_logs.readers.one_counter import BY, MOST_COUNTERS, without_twins
+from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
@@ -68,6 +70,8 @@ class TextReading:
     _bar_total: float = math.nan
     _drawn: tuple[int, float, float, float, int] = (-1, math.nan, math.nan, math.nan, -1)
     """Of the last bar that told its epoch: its line, or that of the last line below it; step, end, epoch, sureness."""
+    _announced: tuple[str, int] = ("", -1)
+    """The group that a heading told, and its line, or that of the last line below it."""
     _fitted: tuple[float, float] = (math.nan, math.nan)
     """The epoch of the last bar of Keras below a heading, and how many batches its training has."""
     _open: str = ""
@@ -116,7 +120,8 @@ class TextReading:
     @property
     def calm(self) -> bool:
         """Whether nothing is under way that the lines before have begun: a traceback, a table, a bar."""
-        return not self._in_traceback and not self._tables.open and self._bars.idle and not self._open
+        return not self._in_traceback and not self._tables.open and self._bars.idle and not (
+            self._open or self._announced[0])
 
     def columns_of(self, shape: Shape) -> list[Columns | None]:
         """Where the values of lines of a shape without a rank go."""
@@ -134,6 +139,7 @@ class TextReading:
                 self._take_row(row, number, prefix)
             if in_table:
                 return
+        self._announced = (shape.announces, number) if shape.announces else self._announced
         if shape.note:
             self._note(shape.note, number, body, prefix)
         if shape.plan is not NOTHING:
@@ -164,7 +170,7 @@ class TextReading:
             self.formed.add(form.text)
             plan, note, spans = form.plan, None, told
         shape = Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
-                       body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
+                       body[:1] in _BARS, announces=announced_by(body), commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
         shape.fitting = plan.epoch is None and (plan.bar == "keras" or _FITTED.match(body) is not None)
         shape.writer = prefix.logger or writer_before(body)
@@ -195,7 +201,7 @@ class TextReading:
             float(c.replace(",", "")) if c else math.nan for c in cut] if shape.commas else [
             float(c) if c else math.nan for c in cut]
         if shape.scales:
-            step, total, epoch, epoch_total = (_scaled(c, s) for c, s in zip(
+            step, total, epoch, epoch_total = (scaled(c, s) for c, s in zip(
                 (step, total, epoch, epoch_total), shape.scales, strict=True))
         slot, below = -1, False
         if epoch_total == epoch_total:
@@ -207,7 +213,9 @@ class TextReading:
             self._place(plan, step, total, epoch)
             return
         if shape.fitting and self._is_of_evaluation(shape, total):
-            shape = shape.of_evaluation
+            shape = shape.in_group(TEST)
+        elif self._announced[0] and self._is_announced(shape, number):
+            shape = shape.in_group(self._announced[0])
         if plan.epoch is None:
             epoch = self.trained if plan.bar == "meter" and math.isnan(self.epoch) else self.epoch
         elif shape.keys[0].group == TRAIN:
@@ -224,13 +232,13 @@ class TextReading:
             step, total, epoch, slot = *self._drawn[1:4], under(self._drawn[4], shape.keys[0].group)
             self._drawn = number, *self._drawn[1:]
         elif shape.indented and plan.epoch is None:
-            step, slot = self.above, -1
+            step, slot = self.above if shape.keys[0].group == TRAIN else math.nan, -1
         if plan.rank is not None:
             rank = int(_count(text, spans, plan.rank))
         if shape.factors:
             numbers = [n * f for n, f in zip(numbers, shape.factors, strict=False)]
         if shape.divided:
-            numbers = [n if f.over is None else _ratio(n, _count(text, spans, f.over))
+            numbers = [n if f.over is None else ratio(n, _count(text, spans, f.over))
                        for n, f in zip(numbers, plan.fields, strict=False)]
         time = math.nan if time is None else time
         columns = shape.columns.get(rank) or self._columns(shape, rank)
@@ -240,6 +248,14 @@ class TextReading:
         record = Record(number, step, total, slot, epoch, time, columns, numbers)
         for ready in self._bars.below(record) if below else self._bars.take(record, plan.bar):
             self._add(ready)
+
+    def _is_announced(self, shape: Shape, number: int) -> bool:
+        """Whether a line is indented right below one that says on which data it was measured, and says nothing else."""
+        group, line = self._announced
+        mine = shape.indented and number - line <= 1 and shape.plan.step is None and shape.plan.epoch is None
+        own = any(identify(k.original).group for k in shape.keys)
+        self._announced = (group, number) if mine else ("", -1)
+        return mine and not own and any(k.name.canonical in EVALUATED for k in shape.keys)
 
     def _is_of_evaluation(self, shape: Shape, total: float) -> bool:
         """Whether a line of Keras below the heading of an epoch counts other batches than the training of it."""
@@ -371,11 +387,6 @@ class TextReading:
         return bar, "step"
 
 
-def _scaled(counted: float, scale: float) -> float:
-    """So many thousands or millions as a whole number: 1.001 times 1,000 is a little less as a double."""
-    return counted if scale == 1.0 or math.isnan(counted) else float(round(counted * scale))
-
-
 def under(sureness: int, group: str) -> int:
     """The slot of records of a group below a heading."""
     return sureness if sureness < 0 else sureness + SLOTS[group]
@@ -384,7 +395,3 @@ def under(sureness: int, group: str) -> int:
 def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
     start, end = spans[token]
     return float(text[start:end].replace(",", ""))
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else math.nan
