@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import namedtuple
 from decimal import Decimal
 from fractions import Fraction
@@ -170,7 +169,6 @@ def test_a_whole_number_that_no_double_holds_is_not_infinite(huge):
 
     report = diagnose([{"step": i, "loss": huge if i == 12 else v} for i, v in enumerate(LOSS)])
     assert "L101" not in {f.rule for f in report.seen.findings}
-    assert "too large for a double" in " ".join(report.seen.notes)
+    assert "no number that a float holds" in " ".join(report.seen.notes)
     held = series({"step": range(20), "loss": [huge if i == 12 else v for i, v in enumerate(LOSS)]})["train", "loss"]
-    assert abs(held[12][1]) == sys.float_info.max
-    assert (held[12][1] > 0) is (huge > 0)
+    assert [value for _, value in held] == [v for i, v in enumerate(LOSS) if i != 12]

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from traindx_tools.errors import BadUsage
 from traindx_tools.examine import Examination, examine
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.each_run import each_run
 from traindx_tools.on_logs.reading import read_parts
 from traindx_tools.on_logs.restarts import Segment, segments
 from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.scope.runs import choose
 
 BANNER = "$ python train.py --lr 0.1\nNamespace(lr=0.1, epochs=20)\nloading the data\n"
 
@@ -153,13 +155,46 @@ def test_a_counter_that_resets_all_the_time_is_read_in_linear_time(tmp_path: Pat
     assert time.process_time() - began < 20
 
 
-def test_thousands_of_runs_in_one_file_are_taken_as_one_counter_and_soon(tmp_path: Path) -> None:
+RUNS = {"epochs": lambda r, i: f"epoch {i} loss {2 * 0.9**i + (r * 7919 % 11) / 200:.3f}\n",
+        "steps": lambda r, i: f"step {i} loss {2.3 * 0.8**i + ((r * 10 + i) * 7919 % 11) / 200:.4f}\n"}
+
+
+@pytest.mark.parametrize("counted", RUNS)
+def test_thousands_of_short_runs_in_one_file_are_counted_and_soon(tmp_path: Path, counted: str) -> None:
     path = tmp_path / "train.log"
-    path.write_text("".join(f"epoch {i} loss {2 * 0.9**i:.3f}\n" for _ in range(5_000) for i in range(5)))
+    path.write_text("".join(RUNS[counted](r, i) for r in range(5_000) for i in range(10)))
     reading = read_parts([path])
     began = time.process_time()
-    assert len(each_run(reading)) == 1
+    runs = each_run(reading)
     assert time.process_time() - began < 20
+    assert [(r.number, r.of) for r in (runs[0], runs[-1])] == [(4_801, 5_000), (5_000, 5_000)]
+    assert (runs[-1].start, runs[-1].end) == (49_991, None)
+
+
+def test_the_last_of_many_runs_is_judged_and_no_earlier_one_can_be_asked_for(tmp_path: Path) -> None:
+    text = "".join(RUNS["steps"](r, i) for r in range(300) for i in range(10))
+    together = seen(tmp_path, text)
+    assert not together.findings  # no saw
+    assert together.runs[-1].one.of == 300
+    with pytest.raises(BadUsage, match=r"300 runs .*only the last 200 are judged\); --which takes 101 to 300"):
+        choose(together.runs, 7, "")
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
+def test_batches_of_an_epoch_that_is_not_printed_are_no_runs(tmp_path: Path, noise: float) -> None:
+    """The counter starts over 400 times while the loss goes on falling."""
+    generator = np.random.default_rng(0)
+    lines = (f"step {i} loss {(0.2 + 2 * 0.999 ** (10 * e + i)) * (1 + noise * generator.normal()):.4f}\n"
+             for e in range(400) for i in range(10))
+    path = tmp_path / "train.log"
+    path.write_text("".join(lines))
+    assert len(each_run(read_parts([path]))) == 1
+
+
+def test_runs_without_a_finite_loss_are_counted_by_their_epochs(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"epoch {i} loss nan\n" for _ in range(300) for i in range(5)))
+    assert each_run(read_parts([path]))[-1].of == 300
 
 
 def test_very_many_columns_are_told_apart_from_runs_in_bounded_time(within):

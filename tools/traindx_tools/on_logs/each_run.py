@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.groups_of_files import by_itself, with_groups_of
 from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.reading import Reading, joined, read_parts, read_source
-from traindx_tools.on_logs.restarts import Segment, segments
+from traindx_tools.on_logs.restarts import MANY_RUNS, Segment, segments
 from traindx_tools.on_logs.run import ErrorEvent, Run, Series
 from traindx_tools.on_logs.several_runs import apart_as_folders
 from traindx_tools.on_logs.stores import STORED, StoredRun
@@ -44,7 +45,7 @@ class OneRun:
 
 
 def each_run(reading: Reading) -> tuple[OneRun, ...]:
-    """Every run, in the order in which they were written; at least one."""
+    """Every run, in the order in which they were written, the last `MANY_RUNS` of more; at least one."""
     cut = [_cut(s, p) for s, p in zip(reading.sources, reading.parts, strict=True)]
     count = max((len(c) for c in cut), default=1)
     if count < 2:
@@ -52,7 +53,8 @@ def each_run(reading: Reading) -> tuple[OneRun, ...]:
         return (OneRun(1, 1, reading, resumes=resumes),)
     main = next(i for i, c in enumerate(cut) if len(c) == count)
     return tuple(OneRun(k + 1, count, _reading(reading, cut, k, count), reading.sources[main].name,
-                        cut[main][k].start, cut[main][k].end, cut[main][k].resumes) for k in range(count))
+                        cut[main][k].start, cut[main][k].end, cut[main][k].resumes)
+                 for k in range(max(0, count - MANY_RUNS), count))
 
 
 def run_of_each_file(reading: Reading, files: Sequence[str], job: frozenset[str] = frozenset()) -> tuple[OneRun, ...]:
@@ -116,7 +118,7 @@ def _cut(source: Source, part: Run) -> tuple[Segment, ...]:
         return (Segment(1, None),)
     with suppress(OSError):
         if not is_binary(source.head) and source.size <= MOST_BYTES:
-            return segments(part, lambda: lines_of(source), source.sections)
+            return segments(by_itself(part), lambda: lines_of(source), source.sections)
     return (Segment(1, None),)
 
 
@@ -127,7 +129,7 @@ def _reading(reading: Reading, cut: Sequence[Sequence[Segment]], run: int, count
     for i, pieces in enumerate(cut):
         at = run - (count - len(pieces))
         if len(pieces) > 1 and at >= 0:
-            sources[i], parts[i] = _piece(reading.sources[i], pieces[at])
+            sources[i], parts[i] = _piece(reading.sources[i], reading.parts[i], pieces[at])
         if at >= 0 or not _is_of_a_run(parts[i]):
             kept.append(i)
     every = [s if len(c) > 1 else old for s, c, old in zip(sources, cut, reading.found.sources, strict=True)]
@@ -139,7 +141,7 @@ def _is_of_a_run(part: Run) -> bool:
     return bool(part.series or part.errors or part.notes)
 
 
-def _piece(source: Source, segment: Segment) -> tuple[Source, Run]:
+def _piece(source: Source, whole: Run, segment: Segment) -> tuple[Source, Run]:
     """The lines of one run as a source of its own, and what they tell, with the lines of the whole file."""
     with source.text() as stream:
         lines = stream.read(MOST_BYTES).split(b"\n")
@@ -147,7 +149,7 @@ def _piece(source: Source, segment: Segment) -> tuple[Source, Run]:
     if segment.start > 1 and _is_header(lines[0], lines[1:2], body):
         body, shift = [lines[0], *body], shift - 1
     alone = Source(source.name, data=b"\n".join(body), above=shift, forms=source.forms)
-    return alone, shifted(read_source(alone), shift)
+    return alone, shifted(with_groups_of(read_source(alone), whole), shift)
 
 
 def _is_header(first: bytes, second: Sequence[bytes], body: Sequence[bytes]) -> bool:

@@ -13,6 +13,9 @@ WINDOW = 4096
 """Bytes by which an encoding is known."""
 CONTROL = bytes((*range(7), *range(14, 27), 28, 29, 30, 31))
 """Bytes that no text holds, zeros among them."""
+SURELY_PLAIN = 16
+"""Bytes without a zero that are no letters of two bytes: by chance eight Chinese ones are all signs of ASCII once in
+100,000 times. Of fewer one may hold the byte of an end of a line."""
 _FEWEST = 5
 """Letters from which on an encoding can be told."""
 _BESIDE = frozenset("\t\n\r\x1b\x08\ufeff")
@@ -33,13 +36,23 @@ def wide_encoding(data: bytes) -> str | None:
     if b"\0" not in window:
         return None
     told = marked(window)
-    if told is None and _is_plain(window[:window.find(b"\n") + 1]):
+    line = window.find(b"\n") + 1
+    plain = told is None and _is_plain(window[:line])
+    if plain and line >= SURELY_PLAIN:
         return None
     for name, width in WIDTHS.items():
+        behind = (window[at:].decode(name, "replace").partition("\n")[0] for at in (line, line + line % width))
+        if plain and not all(map(is_foreign, behind)):
+            continue  # a few signs and an end, then letters with a zero each
         text = window[: len(window) - len(window) % width].decode(name, "replace")
         if (told in (None, name)) and _reads_well(text, cut=len(data) > WINDOW):
             return name
     return told if len(window) < 2 * _FEWEST else None
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a text has letters of a script of which some have no zero in UTF-16."""
+    return not text.isascii() and any(c >= "\u0300" and c not in "\ufeff\ufffd" for c in text)
 
 
 def _is_plain(line: bytes) -> bool:

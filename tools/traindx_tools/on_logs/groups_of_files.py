@@ -41,6 +41,21 @@ def with_groups(parts: Sequence[Run]) -> tuple[Run, ...]:
     return tuple(_of_group(p, told[i]) if i in told else p for i, p in enumerate(parts))
 
 
+def with_groups_of(part: Run, whole: Run) -> Run:
+    """What a part of a file told, in the groups that the whole file's name has given to its series."""
+    groups: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for s in whole.series:
+        groups[s.name, s.original].add(s.group)
+    told = {key: next(iter(found)) for key, found in groups.items() if len(found) == 1}
+    return replace(part, series=tuple(replace(s, group=told.get((s.name, s.original), s.group)) for s in part.series))
+
+
+def by_itself(part: Run) -> Run:
+    """A file as if no other one told its group: as one of a training, where it says nothing of its own."""
+    own = all(identify(s.original).group is None for s in part.series)
+    return _of_group(part, TRAIN) if own and part.series and all(s.group != TRAIN for s in part.series) else part
+
+
 def _places(path: str, *, summaries: bool) -> list[tuple[_Place, str]]:
     """What a path says by its file's name, and by its folder's: then files with any name belong to it.
 

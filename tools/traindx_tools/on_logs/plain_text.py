@@ -14,7 +14,16 @@ import re
 from functools import lru_cache
 from typing import BinaryIO
 
-from traindx_tools.on_logs.encoding import CONTROL, HOLE, WIDTHS, WINDOW, marked, wide_encoding
+from traindx_tools.on_logs.encoding import (
+    CONTROL,
+    HOLE,
+    SURELY_PLAIN,
+    WIDTHS,
+    WINDOW,
+    is_foreign,
+    marked,
+    wide_encoding,
+)
 
 CHUNK = 1 << 20
 _LONGEST = 1 << 16
@@ -26,6 +35,8 @@ _ALTERNATING = re.compile(rb"(?:[^\x00]\x00){3}|(?:\x00[^\x00]){3}|(?:\x00{3}[^\
 _NARROW_END = {"utf-16-le": re.compile(rb"\n(?!\x00)"), "utf-16-be": re.compile(rb"(?<!\x00)\n"),
                "utf-32-le": re.compile(rb"\n(?!\x00\x00\x00)"), "utf-32-be": re.compile(rb"(?<!\x00\x00\x00)\n")}
 """An end of a line that is none in this encoding."""
+_MOSTLY = 0.8
+"""Share of the signs of a part in UTF-8 that are ASCII."""
 _MOST_TRIES = 8
 """Places of a chunk at which another encoding is looked for: a binary file has very many."""
 _AT_EDGES = re.compile(rb"\x00+(?=\r?\n)|(?<=\n)\x00+|^\x00+|\x00+$")
@@ -64,9 +75,12 @@ class PlainText(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO, head: bytes) -> None:
         self._stream = stream
-        self._wide = wide_encoding(head) or marked(head)
+        words = _is_narrow(head[:max(0, head.find(b"\0") - 1)])  # to which a line in another encoding was added
+        self._wide = None if words else wide_encoding(head) or marked(head)
         self._rest, self._out, self._at = b"", bytearray(), 0
         self._ended, self._long_hole, self._torn, self._hole = False, 0, False, 0
+        self._foreign: bool | None = None
+        """Whether what was read of the other encoding had letters without a zero; None before there was any."""
         self.changed = self._wide is not None
         """Whether anything is not as it is stored."""
         self.zeros = 0
@@ -162,7 +176,7 @@ class PlainText(io.RawIOBase):
             if not self._ended and len(data) - line < WINDOW:
                 return line
             for at in _beginnings(data, line, found):
-                self._wide = wide_encoding(data[at:at + WINDOW + 1])
+                self._wide = _wide_at(data[at:at + WINDOW + 1])
                 if self._wide is not None:
                     return at
             line_end = data.find(b"\n", found.end())
@@ -182,8 +196,9 @@ class PlainText(io.RawIOBase):
             end = whole - whole % width if self._ended or (not last and whole > _LONGEST) else last
         text = data[:end].decode(self._wide, "replace").replace("\ufeff", "")
         self._clean(text.encode("utf-8", "replace"), width)
+        self._foreign = bool(self._foreign) or is_foreign(text) if text else self._foreign
         if narrow is not None:
-            self._wide = None
+            self._wide = self._foreign = None
             return end or self._take_narrow(data)
         return whole if self._ended else end
 
@@ -195,8 +210,13 @@ class PlainText(io.RawIOBase):
         for end in [*ends, *([len(data)] if self._ended else [])]:
             begin = _last_aligned(data, newline, end)
             line = data[begin:end]
-            if len(line.strip()) >= 4 and not _CONTROL.search(line):
+            before = data[:begin].decode(self._wide, "replace")
+            plain = not is_foreign(before) and (self._foreign is False or (bool(begin) and self._foreign is None))
+            few = 4 if plain else SURELY_PLAIN
+            if len(line.strip()) >= few and not _CONTROL.search(line):
                 return begin
+            if (at := _narrow_within(line, self._wide)) is not None:
+                return begin + at
         return None
 
     def _clean(self, data: bytes, width: int = 1) -> None:
@@ -224,14 +244,51 @@ class PlainText(io.RawIOBase):
         self._torn = not bare.endswith(b"\n")
 
 
+def _wide_at(window: bytes) -> str | None:
+    """The encoding that begins with some bytes; it may end within them, without an end of its line."""
+    last = window.rfind(b"\0") + 1
+    ends = (window, window[:last], window[:last + 1]) if last < len(window) <= WINDOW else (window,)
+    return next((found for part in ends if (found := wide_encoding(part)) is not None), None)
+
+
 def _beginnings(data: bytes, line: int, found: re.Match[bytes]) -> tuple[int, ...]:
     """Where a text of another encoding may begin, the likeliest first: at the beginning of a line, of whose
     first letter zeros may be a part; behind a hole; in the midst of a line that had no end."""
     hole = max((m.end() for m in HOLE.finditer(data, line, found.end())), default=line)
     zeros = len(data[hole:hole + 4]) - len(data[hole:hole + 4].lstrip(b"\0"))
     if hole == line:
-        return hole, hole + zeros, found.start()
+        glued = _before_letters(data, line, found.start())
+        return (glued, hole, found.start()) if _is_narrow(data[line:glued]) else (hole, hole + zeros, found.start())
     return (hole - 1, hole, found.start()) if (hole - line) % 2 else (hole, hole - 1, found.start())
+
+
+def _is_narrow(text: bytes) -> bool:
+    """Whether a part of a line is words in UTF-8, to which a text of another encoding was added."""
+    if len(text) < SURELY_PLAIN or b" " not in text or b"\0" in text or _CONTROL.search(text):
+        return False
+    return sum(c.isascii() for c in text.decode("utf-8", "replace")) >= _MOSTLY * len(text)
+
+
+def _before_letters(data: bytes, line: int, at: int) -> int:
+    """Where letters of two bytes begin that have no zeros, before some that have: those of a script of its own have a
+    control character in each."""
+    for high in (1, 0):
+        begin = at
+        while begin - 2 >= line and _CONTROL.match(data[begin - 2 + high:begin - 1 + high]):
+            begin -= 2
+        if begin < at:
+            return begin
+    return at
+
+
+def _narrow_within(line: bytes, wide: str) -> int | None:
+    """Where UTF-8 begins in the midst of a line that the other encoding has left without an end; None where it has one.
+
+    Letters without a zero may be those of a script of its own: by chance they are hardly ever all signs of ASCII.
+    """
+    last = line.rfind(b"\0") + 1
+    at = last + (wide.endswith("be") if last else 0)
+    return at if last and not at % WIDTHS[wide] and _is_narrow(line[at:]) else None
 
 
 def _last_aligned(data: bytes, newline: bytes, end: int) -> int:

@@ -14,12 +14,13 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.announced import with_announced
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
-from traindx_tools.on_logs.beyond_double import as_largest
+from traindx_tools.on_logs.beyond_double import without_unheld
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.groups_of_files import with_groups
 from traindx_tools.on_logs.notebook_source import SUFFIX, of_outputs, printed_below_cells, why_unreadable
 from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
+from traindx_tools.on_logs.readers.after_training import placed_by_training
 from traindx_tools.on_logs.readers.apart import set_apart
 from traindx_tools.on_logs.readers.forms_met import require_matches
 from traindx_tools.on_logs.readers.line_blocks import each_block
@@ -62,6 +63,8 @@ MEMORY_SNAPSHOT = "cuda_memory_snapshot"
 LIVE_SUMMARY = "traindx summary"
 """Format of the page that a recorded process leaves beside its record: what it measured of itself is no setting."""
 SUMMARY = b'"traindx": "live-summary"'
+_WRITTEN_IN_TURN = frozenset({text_log.READER.name, json_records.READER.name, delimited.READER.name})
+"""Formats in which what is measured stands behind the training that it measures."""
 _WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state", "wandb", "wandb_summary",
                              "wandb_debug"})
 
@@ -161,7 +164,7 @@ def _with_columns(sources: Sequence[Source], parts: list[Run],
             first = replace(read.artifacts[0], note="; ".join(filter(None, (read.artifacts[0].note, why))))
             told[at] = replace(read, artifacts=(first, *read.artifacts[1:]))
             used[fits[0].file, fits[0].line] = fits[0]
-    return told, tuple(p for one in used.values() for p in one.printed)
+    return list(with_groups(told)), tuple(p for one in used.values() for p in one.printed)
 
 
 def _printed(sources: Sequence[Source]) -> tuple[Printed, ...]:
@@ -220,7 +223,7 @@ def of_rank(run: Run, rank: int) -> Run:
 
 def read_source(source: Source) -> Run:
     try:
-        return as_largest(_read(source), source)
+        return without_unheld(_read(source), source)
     except OSError as failed:
         return Run(artifacts=(Artifact(source.name, "unknown", note=f"not read: {failed.strerror or failed}"),))
 
@@ -250,6 +253,7 @@ def _read(source: Source) -> Run:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
     size = _size(source)
     run, errors = _with_errors(source, reader, head)
+    run = placed_by_training(run) if reader.name in _WRITTEN_IN_TURN else run
     run = set_apart(run) if reader is text_log.READER else run
     left = _size(source)
     shorter = [f"became shorter while it was read ({size:,} bytes, then {left:,})"] if left < size else []

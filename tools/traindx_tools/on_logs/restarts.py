@@ -19,22 +19,31 @@ from functools import cached_property
 
 import numpy as np
 
+from traindx_tools.on_logs.curves.shapes import noise
 from traindx_tools.on_logs.run import Floats, Ints, Run, Series
 
 FEWEST = 3
 """Different places that a run reached before it started over: ranks that print in turn differ by one or two."""
-MOST_RUNS = 200
-"""Runs in one file; more are a counter that starts over."""
+MANY_RUNS = 200
+"""Runs in one file from which on nearly every fall of the counter has to begin one, and none may go on with what others
+have learned: else it is a counter that starts over."""
+MOST_RUNS = 100_000
+"""Runs in one file; more are such a counter in any case."""
+NEARLY = 0.9
+"""Share of the falls of a counter that is nearly all of them."""
 MOST_GAP = 2_000
 """Lines between two records that are looked at."""
 MOST_DISTANCES = 200
-"""Records at the beginning of a run from which the distance of its steps is taken."""
+"""Records at the beginning of a run from which the distance of its steps, and the scatter of its loss, are taken."""
 MOST_HEAD = 200
 """Lines before the first record that are compared."""
 REPEATED = 0.5
 """Share of the first lines that have to come again."""
 MOVED = 0.1
 """Share of its first value by which a loss moved, where its course tells a start from an end."""
+ERRORS = 4.0
+"""Standard deviations from record to record that it has fallen at least before it can be back at its start: by three of
+them one value stands out once in some hundred epochs."""
 RETURNED = 0.6
 """Share of the way from its end to its start that the loss has gone back."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,:]*(?:[eE][-+]?\d+)?")
@@ -176,17 +185,18 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]],
     head = _head(lines, counts, int(track.line[0]), len(falls))
     course = Course(part, track, lines, head, sections)
     begins, resumes = [1], []
-    for i in falls:
+    for count, i in enumerate(falls):
         at = _boundary(course, i, begins[-1])
         if at is not None:
             begins.append(at)
         elif not _at_start(course, begins[-1], i):
             resumes.append(int(track.line[i]))
-        if len(begins) > MOST_RUNS:
+        many = len(begins) > MANY_RUNS
+        if many and (len(begins) < NEARLY * count or len(begins) > MOST_RUNS):
             return (Segment(1, None),)
-    begins = sorted({*begins, *_without_records(part, lines, track, head, begins)})
-    if len(begins) > MOST_RUNS:
+    if len(begins) > MANY_RUNS and not course.counts_epochs and _learns_over(course, begins):
         return (Segment(1, None),)
+    begins = sorted({*begins, *_without_records(part, lines, track, head, begins)})
     return _between(begins, sorted({*resumes, *noted}))
 
 
@@ -207,7 +217,7 @@ def _uncounted(part: Run, sections: Sequence[int]) -> list[int]:
         low, here, end = np.searchsorted(at, [begins[-1], line, after])
         if min(here - low, end - here) >= FEWEST and not _continues(values[low:here], float(values[here])):
             begins.append(line)
-    return begins if len(begins) <= MOST_RUNS else [1]
+    return begins if len(begins) <= MANY_RUNS else [1]
 
 
 def _continues(before: Floats, value: float) -> bool:
@@ -343,7 +353,22 @@ def _returned(course: Course, start: int, i: int) -> bool:
         return False
     first, last = float(values[low]), float(np.median(values[here - FEWEST: here]))
     fallen = first - last
-    return fallen > MOVED * abs(first) and float(values[here]) - last >= RETURNED * fallen
+    clear = fallen > max(MOVED * abs(first), ERRORS * noise(values[low:here][:MOST_DISTANCES]))
+    return clear and float(values[here]) - last >= RETURNED * fallen
+
+
+def _learns_over(course: Course, begins: Sequence[int]) -> bool:
+    """Whether the later ones of many runs begin lower than the first ones: as far below as a run falls by a part."""
+    at, values = course.losses
+    first = np.searchsorted(at, begins)
+    last = np.append(first[1:], len(values)) - 1
+    told = (first < len(values)) & (last > first)
+    first, last = first[told], last[told]
+    edge = len(first) // 10
+    if not edge:
+        return True
+    fallen = float(np.median(values[first] - values[last]))
+    return float(np.median(values[first[:edge]]) - np.median(values[first[-edge:]])) > (1 - RETURNED) * fallen
 
 
 def _without_records(part: Run, lines: Lines, track: Series, head: Head, begins: Sequence[int]) -> Iterator[int]:

@@ -149,6 +149,8 @@ def _with_steps(run: Run, spoken: Spoken) -> Run:
 def _counts(s: Series, spoken: Spoken) -> bool:
     """Whether a series is a counter: whole numbers that only grow, under a counter's name or so called in the code."""
     v = s.values
+    if s.name.startswith("time/"):
+        return False  # "t:61s" is a duration
     if len(v) < 3 or not np.isfinite(v).all() or (v != np.round(v)).any() or (np.diff(v) <= 0).any() or v[0] < 0:
         return False
     name = "_".join(words(s.original))

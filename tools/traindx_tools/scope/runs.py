@@ -62,8 +62,11 @@ def choose(runs: Sequence[JudgedRun], which: int | None, symptom: str) -> Judged
     if which is not None:
         found = next((r for r in runs if r.one.number == which), None)
         if found is None:
-            said = "one run was" if len(runs) == 1 else f"{len(runs)} runs were"
-            raise BadUsage(f"there is no run {which}: {said} found in what was read; --which takes 1 to {len(runs)}")
+            first, count = runs[0].one.number, runs[0].one.of
+            said = "one run was" if count == 1 else f"{count} runs were"
+            why = f" (only the last {len(runs)} are judged)" if first > 1 else ""
+            raise BadUsage(f"there is no run {which}: {said} found in what was read{why}; --which takes {first} to "
+                           f"{runs[-1].one.number}")
         return found
     named = [r for r in runs if _named(r.one.file, symptom)]
     wrong = [r for r in runs if r.serious] if symptom else []
@@ -92,5 +95,5 @@ def in_sentences(runs: Sequence[dict[str, Any]], which: int, line: Callable[[str
     others = [r for r in runs if r is not chosen]
     told = [f"{place(chosen)} is the one that is judged; --which N takes another."]
     told += [f"{place(r)}: {line(str(r['said']))}" for r in others[-MOST_SAID:]]
-    rest = len(others) - MOST_SAID
+    rest = chosen["of"] - 1 - MOST_SAID
     return [*told, f"and {rest} more runs before these"] if rest > 0 else told

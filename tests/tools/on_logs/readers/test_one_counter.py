@@ -131,3 +131,52 @@ def test_names_that_come_once_are_looked_at_a_few_times_each(monkeypatch: pytest
 def test_epochs_without_end_are_no_warning() -> None:
     text = "".join(f"epoch 1e999 step {i} loss {2 - i / 10:.2f}\n" * 2 for i in range(9))
     assert read_run(["-"], stdin=text.encode()).series
+
+
+BEST = 7
+
+
+def boosted(i: int) -> str:
+    return f"[{i}]\ttrain's auc: {0.5 + i / 40:.6f}\tvalid's auc: {0.8 - abs(i - BEST) / 50:.6f}"
+
+
+FORMS_OF_ROUNDS: dict[str, Callable[[int], str]] = {
+    "text": boosted, "records": lambda i: json.dumps({"step": i, "loss": 1 / i, "val_auc": 0.8 - abs(i - BEST) / 50})}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_ROUNDS)
+@pytest.mark.parametrize("last", [BEST, 12])
+def test_the_best_round_that_is_told_again_at_the_end_is_no_record(tmp_path, form, last):
+    one = FORMS_OF_ROUNDS[form]
+    said = ["Early stopping, best iteration is:"] if form == "text" else []
+    (tmp_path / "a.log").write_text("\n".join([*map(one, range(1, 13)), *said, one(last)]) + "\n")
+    run = read_run(tmp_path / "a.log")
+    assert {s.group for s in run.series} == {"train", "validation"}
+    assert all(s.step.tolist() == list(range(1, 13)) for s in run.series)
+
+
+@pytest.mark.parametrize("form", FORMS_OF_ROUNDS)
+def test_a_record_that_goes_back_with_other_values_stays(tmp_path, form):
+    one = FORMS_OF_ROUNDS[form]
+    (tmp_path / "a.log").write_text("\n".join([*map(one, range(1, 13)), one(9).replace("0.7", "0.1")]) + "\n")
+    assert all(s.step.tolist() == [*range(1, 13), 9] for s in read_run(tmp_path / "a.log").series)
+
+
+def test_a_run_that_is_made_again_to_the_last_digit_stays(tmp_path):
+    (tmp_path / "a.log").write_text("\n".join([*map(boosted, range(1, 13)), *map(boosted, range(1, 13))]) + "\n")
+    assert {len(s) for s in read_run(tmp_path / "a.log").series} == {24}
+
+
+def test_a_resumed_run_that_repeats_two_records_keeps_them(tmp_path):
+    steps = [*range(1, 9), 7, 8, *range(9, 13)]
+    (tmp_path / "a.log").write_text("\n".join(map(boosted, steps)) + "\n")
+    assert {tuple(s.step) for s in read_run(tmp_path / "a.log").series} == {tuple(map(float, steps))}
+
+
+@pytest.mark.parametrize("odd", ["step 2 loss nan", "step 2 loss", "step -2 loss inf", "step 2"])
+def test_a_damaged_record_that_goes_back_changes_no_other(tmp_path, odd):
+    lines = [f"step {i} loss {3 - i / 10}" for i in range(1, 9)]
+    (tmp_path / "a.log").write_text("\n".join([*lines, odd]) + "\n")
+    (series,) = [s for s in read_run(tmp_path / "a.log").series if s.name == "loss"]
+    assert series.values[:8] == pytest.approx([3 - i / 10 for i in range(1, 9)])
+    assert series.step[:8].tolist() == list(range(1, 9))

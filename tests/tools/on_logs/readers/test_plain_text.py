@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+import re
 import sqlite3
 import struct
 from pathlib import Path
@@ -17,8 +18,10 @@ from hypothesis import strategies as st
 from traindx_tools import extract_training_metrics
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs import plain_text
+from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of
 from traindx_tools.on_logs.plain_text import PlainText, as_text, is_binary
+from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.reading import read_run
 
 FIRST = "".join(f"step {i} loss {2 / (1 + i):.4f}\n" for i in range(40))
@@ -142,3 +145,27 @@ def test_any_bytes_in_any_pieces(parts: list[bytes], chunk: int, size: int) -> N
 def test_by_turns(texts: list[str], encoding: str, wide_first: bool) -> None:
     data = b"".join(t.encode(encoding if (i + wide_first) % 2 else "utf-8") for i, t in enumerate(texts))
     assert as_text(data)[0].decode() == "".join(texts)
+
+
+ADDED = {"English": "step 5 loss 0.25 done", "German": "Größe 3 über 0.25"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("times", [1, 3, 40])
+@pytest.mark.parametrize("language", ADDED)
+@pytest.mark.parametrize(("glued", "unended"), [(False, False), (True, False), (False, True), (True, True)])
+def test_no_word_is_lost_where_another_encoding_begins_or_ends_within_a_line(
+        encoding: str, ends: str, times: int, language: str, glued: bool, unended: bool) -> None:
+    first = f"line über step 1 loss 3.0 {'glued ' if glued else ends}"
+    added = ends.join([ADDED[language]] * times) + ("" if unended else ends)
+    last = f"step 9 loss 0.1 last größe{ends}"
+    told = " ".join(t for _, t in lines_of(Source("a.log", data=first.encode() + added.encode(encoding)
+                                                  + last.encode() * 3)))
+    assert "".join(re.findall(r"\w+", told)) == "".join(re.findall(r"\w+", first + added + last * 3))
+
+
+@pytest.mark.parametrize("text", ["轮次 3 损失 0.25 完成\n", "损失上升 0.25 上一次\n", "эпоха 3 потери 0.25\n"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_letters_that_hold_the_byte_of_a_line_end_are_no_end(text: str, encoding: str) -> None:
+    assert [t for _, t in lines_of(Source("a.log", data=(text * 5).encode(encoding)))] == [text[:-1]] * 5

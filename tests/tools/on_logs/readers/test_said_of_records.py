@@ -76,7 +76,7 @@ def test_the_last_drawing_of_an_epoch_is_its_row_and_the_others_are_counted(tmp_
 
 
 def test_a_table_has_a_row_for_each_record_of_a_line_that_is_redrawn(tmp_path: Path) -> None:
-    drawn = "".join(f"\rEpoch {e}: 50%|███  | {b}/20 [00:01<00:01, 8.10it/s, loss={2 / (1 + e * 20 + b):.4f}]"
+    drawn = "".join(f"\rEpoch {e}: 50%|███  | {b}/20 [00:01<00:01, 8.10it/s, loss={2 / (1 + e * 21 + b):.4f}]"
                     for e in range(3) for b in (0, 10, 20))
     (tmp_path / "bars.log").write_text(drawn + "\n")
     rows = [r.split() for r in extract_training_metrics(tmp_path / "bars.log").render().splitlines()]

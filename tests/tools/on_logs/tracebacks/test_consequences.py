@@ -83,3 +83,26 @@ def test_other_lines_of_nccl_between_hide_no_rank(tmp_path: Path, between: str) 
     assert [f.rule for f in found] == ["L515"]
     assert found[0].measured["ranks"] == (0, 1, 3)
     assert found[0].measured["kind"] == "timeout"
+
+
+@pytest.mark.parametrize(("lines", "times"), [
+    (["Killed", "exit code 137"], ""),
+    (["train.sh: line 5:  4242 Killed                  python train.py", "Killed",
+      "Process finished with exit code 137"], ""),
+    (["Segmentation fault (core dumped)", "line 5:  4242 Segmentation fault (core dumped) python train.py"], ""),
+    (["process 0 terminated with signal SIGKILL", "process 1 terminated with signal SIGKILL", "exit code 137"],
+     "(2 times)"),
+    (["Killed", *METRICS[:3], "Killed"], "(2 times)"),
+    (["Killed", "exit code 137", *METRICS[:3], "Killed", "exit code 137"], "(2 times)"),
+    (["Killed", *METRICS[:3], "exit code 137"], "(2 times)"),
+])
+def test_the_end_of_a_process_is_counted_once_however_many_tell_of_it(tmp_path: Path, lines: list[str],
+                                                                      times: str) -> None:
+    found = [f for f in judged(tmp_path, lines) if f.rule in ("L509", "L530")]
+    assert [f.statement.count("times)") for f in found] == [1 if times else 0]
+    assert times in found[0].statement
+
+
+def test_what_only_sounds_like_an_end_is_none(tmp_path: Path) -> None:
+    assert not judged(tmp_path, ["Killed 3 stale workers", "exit code 0", "exit code 1370", "\x00Killed\udcff".encode(
+        "utf-8", "replace").decode()])

@@ -71,7 +71,12 @@ def place(series: Series, i: int) -> str:
 
 
 def number(value: float) -> str:
-    """A value as a person writes it: at most four significant digits; a throughput of 12000 is not "1.2e+04"."""
+    """A value as a person writes it: at most four significant digits; a throughput of 12000 is not "1.2e+04".
+
+    What was bounded to `LARGEST` is told as a bound: no value of the log is as it stands there.
+    """
+    if LARGEST <= abs(value) < np.inf:
+        return f"{'beyond ' if value > 0 else 'below -'}{LARGEST:.4g}"
     return f"{value:.0f}" if LARGE <= abs(value) < HUGE else f"{value:.4g}"
 
 

@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass, field, replace
 
 from traindx_tools.on_logs.readers.names import TEST, VALIDATION
-from traindx_tools.on_logs.readers.recorder import Columns
+from traindx_tools.on_logs.readers.recorder import Columns, Key
 
+_PACES = frozenset({"throughput", "step_time", "tokens_per_second"})
 _DRAWN = re.compile(r"\d%(?:\||:? ?[━╸╺─]{5})")
 """100%|####|, and 100% ━━━━ as newer programs draw it."""
 
@@ -26,6 +27,24 @@ def behind_bar(text: str) -> str:
     """What another writer has put behind a tqdm bar on its line; "" without a bar."""
     ends = [m.end() for m in _BEHIND.finditer(text)]
     return text[ends[-1]:].strip() if ends else ""
+
+
+def without_glued(parts: list[str]) -> list[str]:
+    """Text and numbers of a line, without what another writer has put right behind a tqdm bar: "3.1it/s]Saved 5 files".
+
+    What a program shows behind its own bar is parted from it by a blank.
+    """
+    text = "".join(parts)
+    ends = [m.end() for m in _BEHIND.finditer(text)] if "%|" in text else []
+    if not ends or not text[ends[-1]:ends[-1] + 1].strip():
+        return parts
+    kept, left = [], ends[-1]
+    for part in parts:
+        kept.append(part[:left])
+        left -= len(part)
+        if left <= 0:
+            break
+    return kept
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,13 @@ def _alike(before: float | None, now: float) -> bool:
     return before is not None and (before == now or (math.isnan(before) and math.isnan(now)))
 
 
+def _updated(held: Record, record: Record) -> Record:
+    """A drawing with what a later one of the same state shows."""
+    numbers = {id(c): (c, n) for c, n in zip(held.columns, held.numbers, strict=False)}
+    numbers.update({id(c): (c, n) for c, n in zip(record.columns, record.numbers, strict=False)})
+    return replace(record, columns=[c for c, _ in numbers.values()], numbers=[n for _, n in numbers.values()])
+
+
 @dataclass
 class Bars:
     """Holds a bar's last drawing back until the bar has moved on.
@@ -71,7 +97,8 @@ class Bars:
     A tqdm bar shows the values of the moment: the last drawing at each count is kept. A Keras bar shows means over the
     epoch so far: only the last drawing of the epoch is kept. So do the meters of an evaluation, a line now and then,
     and a row of a table that a bar ends ("row"). Behind a tqdm bar the scores of the last evaluation stand until the
-    next one (Lightning): drawings of an epoch that is not full repeat them, and are no evaluations.
+    next one (Lightning): drawings of an epoch that is not full repeat them, and are no evaluations. Its bar at 0 shows
+    what was known at the end of the epoch before. What has no room beside a bar stands in the lines below (rich).
     """
 
     redrawn: int = 0
@@ -84,11 +111,21 @@ class Bars:
     """Identities of the columns that an evaluation fills."""
     _shown: dict[int, float] = field(default_factory=dict)
     """What stood in each of them last."""
+    _paces: set[int] = field(default_factory=set)
+    """Identities of the columns that say how fast the bar moves."""
+    _beside: frozenset[int] = frozenset()
+    """Identities of the columns that stood beside the bar that is held, not below it."""
+    _drawn_at: tuple[float, float] = (math.nan, math.nan)
+    """Where that bar itself said that it stood."""
+    _last: Record | None = None
+    """The last drawing of a tqdm bar."""
 
-    def known(self, group: str, columns: Columns | None) -> Columns | None:
-        """The columns of a series as they are given, with their group kept in mind."""
-        if group in (VALIDATION, TEST) and columns is not None:
+    def known(self, key: Key, columns: Columns | None) -> Columns | None:
+        """The columns of a series as they are given, with their group and sort kept in mind."""
+        if key.group in (VALIDATION, TEST) and columns is not None:
             self._held_out.add(id(columns))
+        if (key.metric or key.name.canonical) in _PACES:
+            self._paces.add(id(columns))
         return columns
 
     @property
@@ -106,11 +143,41 @@ class Bars:
         """The records that are complete now. `kind`: "tqdm", "keras", "meter", "row"; "" for a line without a bar."""
         if not kind and self._held is None:
             return [record]
+        told, record = record, self._before_first(record) if kind == "tqdm" else record
         again = self._held is not None and self._redraws(self._held, record, kind)
         self.redrawn += again and kind == "keras"
         done = [] if self._held is None or again or self._drawn_before(self._held) else [self._released(self._held)]
+        if kind == "tqdm":
+            self._drawn_at = told.step, told.epoch
+            self._last, self._beside = record, frozenset(map(id, record.columns)) - self._paces
+            record = _updated(self._held, record) if again and self._held is not None else record
         self._held, self._kind = (record, kind) if kind else (None, "")
         return done if kind else [*done, record]
+
+    def below(self, record: Record) -> list[Record]:
+        """The records that are complete now, of which one stands below a bar that was just drawn, at its place."""
+        held = self._held
+        if held is None or self._kind != "tqdm" or self._drawn_at != (record.step, record.epoch):
+            return self.take(record, "tqdm")
+        now = _updated(held, record)
+        self._held = replace(held, columns=now.columns, numbers=now.numbers)
+        return []
+
+    def _before_first(self, record: Record) -> Record:
+        """A drawing of a bar at 0 that shows the training as the one before it did: at the end of the epoch before, but
+        for how fast it moved. A program that shows each batch before it counts it has moved on."""
+        last = self._last
+        if last is None or record.step != 0.0 or not 0 < last.step <= last.total == record.total or (
+                record.epoch - last.epoch not in (0.0, 1.0)):
+            return record
+        before = {id(c): n for c, n in zip(last.columns, last.numbers, strict=False)}
+        trained = [(id(c), n) for c, n in zip(record.columns, record.numbers, strict=False)
+                   if id(c) not in self._held_out | self._paces]
+        if not all(_alike(before.get(c), n) for c, n in trained):
+            return record
+        kept = [(c, n) for c, n in zip(record.columns, record.numbers, strict=False) if id(c) not in self._paces]
+        return replace(record, step=last.total, epoch=last.epoch, columns=[c for c, _ in kept],
+                       numbers=[n for _, n in kept])
 
     def _redraws(self, held: Record, record: Record, kind: str) -> bool:
         if kind != self._kind or not (record.total == held.total or math.isnan(held.total)):
@@ -122,7 +189,7 @@ class Bars:
             return same_count and record.epoch == held.epoch
         if kind in ("keras", "meter"):
             return same_count or (record.step > held.step and held.step < held.total)
-        return same_count and {id(c) for c in held.columns} <= {id(c) for c in record.columns}
+        return same_count and self._beside <= {id(c) for c in record.columns}
 
     def _drawn_before(self, held: Record) -> bool:
         """Whether this is the full bar of an epoch, above the one that moves, that is drawn again and again as it was.
@@ -136,7 +203,8 @@ class Bars:
             return True
         if math.isnan(held.epoch):
             return False
-        bar, told = (held.epoch, held.total, tuple(map(id, held.columns))), repr(held.numbers)
+        told = repr([n for c, n in zip(held.columns, held.numbers, strict=False) if id(c) not in self._paces])
+        bar = (held.epoch, held.total, tuple(map(id, held.columns)))
         if held.step != held.total:
             self._full.pop(bar, None)
             return False
@@ -152,7 +220,8 @@ class Bars:
     def _without_repeats(self, held: Record) -> Record:
         """Without held-out scores that all stood there before, within an epoch: it is the same evaluation."""
         now = {id(c): n for c, n in zip(held.columns, held.numbers, strict=False) if id(c) in self._held_out}
-        same = bool(now) and all(_alike(self._shown.get(c), n) for c, n in now.items())
+        before = [_alike(self._shown[c], n) for c, n in now.items() if c in self._shown]
+        same = bool(before) and all(before)
         self._shown.update(now)
         if not same or math.isnan(held.epoch) or not held.step < held.total:
             return held

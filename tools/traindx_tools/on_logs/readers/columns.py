@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import prefixes
 from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
+from traindx_tools.on_logs.readers.envelopes import remark, told_by_logger
 from traindx_tools.on_logs.readers.growing import unknown
 from traindx_tools.on_logs.readers.halving import Records
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
@@ -41,7 +42,7 @@ _VALUES = frozenset({"value", "val", "metric_value", "scalar"})
 _TOTALS = frozenset({"total_steps", "max_steps", "total_iters", "max_iters", "total_iterations"})
 _SKIPPED = frozenset({"", "index", "unnamed: 0", "percentage", "remaining_time", "run", "run_id", "seed", "id",
                       "epochs", "pid", "iterations", "time/iterations", "eta_seconds", "host", "hostname",
-                      "experiment"})
+                      "experiment", "port", "ppid", "lineno", "process_id", "thread_id"})
 
 _MAX_LAYOUTS = 2_000
 BIGGEST = 1e300
@@ -194,6 +195,8 @@ class RowReading:
     """Columns that count and start over where others count on (`starting_over`)."""
     twins: str = ""
     """What is to be said of columns that tell the values of another one."""
+    of_logger: str = ""
+    """What is to be said of numbers that are its logger's own."""
     notes: list[Note] = field(default_factory=list)
     _noted: Counter[str] = field(default_factory=Counter)
     written: WrittenCells | None = None
@@ -309,6 +312,12 @@ class RowReading:
 
     def run(self) -> Run:
         """What the rows tell, without an artifact."""
+        if self.tells_events:
+            members = frozenset(n for names in self._layouts for n in names)
+            held = {k: c for k, n in self.recorder.counts().items() if n and (c := self.recorder.columns(k))}
+            own = told_by_logger(held, members)
+            self.of_logger = remark(own)
+            self.recorder.forget(own)
         self.recorder.count_apart()
         factors = {k: k.name.factor for k in self.recorder.counts() if k.name.factor != 1.0}
         self.recorder.scale(factors)

@@ -29,6 +29,8 @@ BARE = 2
 """How surely a number without a word ("[100]", "136/192") counts steps."""
 STANDING = 3
 """Records in which a number without a word may be the same and still count: a process id never moves."""
+LATER = 2
+"""An epoch that is the first one in no way of counting."""
 EPOCH_WORDS = frozenset({"epoch", "ep", "epochs_done", "epoch_idx", "num_epoch", "current_epoch"})
 RANK_WORDS = frozenset({"rank", "global_rank", "process_index"})
 
@@ -78,7 +80,8 @@ def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
     for slot in np.flatnonzero(np.bincount(slots[slots >= 0])).tolist():
         counted = (slots == slot) & np.isfinite(step)
         mine: Ints | slice = slice(None) if counted.all() else np.flatnonzero(counted)
-        if counted.sum() == 1 and _ends_alone(step[mine], epoch[mine], totals, mine):
+        if counted.sum() == 1 and (_ends_alone(step[mine], epoch[mine], totals, mine) or (
+                slot % 10 == BARE and _ends_later(step[mine], epoch[mine], totals[mine]))):
             step = step if within else step.copy()
             step[mine] = np.nan
             within.add(slot)
@@ -98,6 +101,11 @@ def _ends_alone(step: Floats, epoch: Floats, totals: Floats, mine: Ints | slice)
     total = totals[mine]
     others = np.delete(totals, mine) if not isinstance(mine, slice) else totals[:0]
     return bool(np.isfinite(epoch).all() and (step == total).all() and (others[np.isfinite(others)] != total).any())
+
+
+def _ends_later(step: Floats, epoch: Floats, total: Floats) -> bool:
+    """Whether the one record of a bar stands at its end in an epoch behind the first: it counts that epoch alone."""
+    return bool((step == total).all() and (epoch >= LATER).all())
 
 
 def _settle_one(step: Floats, epoch: Floats, total: Floats, slot: int) -> tuple[Floats, str]:

@@ -17,7 +17,7 @@ from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers import columns, rows_of_data
 from traindx_tools.on_logs.readers.arrow_rows import ArrowRows
 from traindx_tools.on_logs.readers.line_blocks import each_block
-from traindx_tools.on_logs.readers.lines import WIDEST
+from traindx_tools.on_logs.readers.lines import WIDEST, LineStats, of_lost
 from traindx_tools.on_logs.readers.numbers import has_decimal_commas, with_points
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.text_log import lines_of
@@ -98,11 +98,11 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
     table.reading.within = columns.starting_over(found[1], _rows(head, *found))
     points = _points(head, found[0])
     if points is not None:
-        for number, written in lines_of(source):
+        for number, written in lines_of(source, table.stats):
             table.line(number, points(written))
     else:
         rows = ArrowRows(table.reading, found[0], lambda: table.names, table.line)
-        each_block(source, rows.take, table.line, ahead=rows.ahead, recorder=table.reading.recorder,
+        each_block(source, rows.take, table.line, table.stats, ahead=rows.ahead, recorder=table.reading.recorder,
                    times=TIMES, longest=WIDEST)
     return table.run()
 
@@ -130,7 +130,7 @@ class _Table:
         self.written = WrittenCells()
         self.reading = columns.RowReading(source, written=self.written)
         self.names: tuple[str, ...] = ()
-        self.damaged = 0
+        self.damaged, self.stats = 0, LineStats()
 
     def line(self, number: int, line: str) -> None:
         """Reads one line: the header, another header, or a row."""
@@ -147,7 +147,7 @@ class _Table:
     def run(self) -> Run:
         """What the rows tell."""
         self.reading.recorder.even_out()
-        damaged = f"{self.damaged} damaged lines skipped" if self.damaged else ""
+        damaged = of_lost(self.damaged, self.stats)
         counts = self.reading.recorder.counts()
         unread = self.written.remark({key.original: n for key, n in counts.items()})
         told = self.reading.run()

@@ -36,8 +36,9 @@ def of_line(text: str) -> str | None:
     return next((name for name, pattern in _SIGNATURES if pattern.search(text)), None)
 
 
-_EVALUATION = re.compile(r"^\s*\*\s+(?:Acc|Prec)@1\b")
-"""How the ImageNet example of PyTorch, and all that grew from it, ends an evaluation."""
+_EVALUATION = re.compile(r"^\s*\*\s+(?:Acc|Prec)@1\b|^Saving dict for global step \d|^Pseudo dice \[")
+"""How an evaluation is told by the ImageNet example of PyTorch and all that grew from it, by TensorFlow's estimators
+and by nnU-Net."""
 
 
 def group_of(logger: str | None, text: str) -> str | None:

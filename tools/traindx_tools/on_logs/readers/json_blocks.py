@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,11 +35,25 @@ FEWEST = 4
 
 
 def parse(text: str) -> Any:
-    """The value of a JSON text, None where it is none. Deeply nested text is none."""
+    """The value of a JSON text, None where it is none. Deeply nested text is none.
+
+    A whole number of more digits than Python converts is as any other that no float holds.
+    """
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError:
         return None
+    except (ValueError, RecursionError):
+        with suppress(ValueError, RecursionError):
+            return json.loads(text, parse_int=_whole)
+        return None
+
+
+def _whole(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from traindx_tools.on_logs.readers import columns, rows_of_data, text_log
 from traindx_tools.on_logs.readers.epoch_rows import told_by_epoch
 from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse
 from traindx_tools.on_logs.readers.line_blocks import Beside, each_block
+from traindx_tools.on_logs.readers.lines import WIDEST, LineStats, of_lost
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.written_cells import WrittenCells
 from traindx_tools.on_logs.run import Run, merge
@@ -65,7 +66,7 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
 
     `beside` is handed the same lines. Raises OSError.
     """
-    written, damaged = WrittenCells(texts=True), 0
+    written, damaged, stats = WrittenCells(texts=True), 0, LineStats()
     reading = columns.RowReading(source.name, tells_events=True, written=written, within=_starting_over(source))
 
     def one(number: int, line: str) -> None:
@@ -77,8 +78,12 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
         elif line.strip():
             damaged += 1
 
-    each_block(source, JsonRows(reading, one).take, one, beside=beside, recorder=reading.recorder)
+    each_block(source, JsonRows(reading, one).take, one, stats, beside=beside, recorder=reading.recorder,
+               longest=WIDEST)
+    damage = of_lost(damaged, stats)
     names = {k.original for k in reading.recorder.counts()}
+    if not names and stats.cut:
+        return Run(artifacts=(Artifact(source.name, "jsonl", note=damage),))
     if not columns.looks_like_metrics(names) and not _placed(reading) and not names & trusted:
         return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "
                                        "taken for data and not read"),))
@@ -86,9 +91,8 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
         return Run(artifacts=(Artifact(source.name, "data_records", note=rows_of_data.NOTE),))
     reading.recorder.even_out()
     unread = written.remark({key.original: n for key, n in reading.recorder.counts().items()})
-    damage = f"{damaged} damaged lines skipped" if damaged else ""
     told = reading.run()
-    note = "; ".join(filter(None, (damage, reading.recorder.remark, reading.twins, unread)))
+    note = "; ".join(filter(None, (damage, reading.recorder.remark, reading.twins, unread, reading.of_logger)))
     read = Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read, note=note, unread=unread),))
     return merge([told_by_epoch(told), read])
 
@@ -201,7 +205,7 @@ def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str
         flat = flatten(record)
         reading.row(number, tuple(flat), tuple(flat.values()))
     told, rows_read = reading.run(), reading.recorder.rows
-    said = "; ".join(filter(None, (note, reading.twins)))
+    said = "; ".join(filter(None, (note, reading.twins, reading.of_logger)))
     return merge([told, Run(artifacts=(Artifact(source.name, form, rows=rows_read, note=said),))])
 
 

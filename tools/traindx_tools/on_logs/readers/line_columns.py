@@ -293,12 +293,13 @@ class _Stretch:
             reading.step, reading.above = math.nan, float(stated[-1]) if train[-1] else math.nan
             return stated, nothing
         if not counted.any() and math.isnan(reading.step):
-            return np.where(indented & ~dated, reading.above, math.nan), nothing
+            return np.where(indented & ~dated & train, reading.above, math.nan), nothing
         heads = np.maximum.accumulate(np.where(counted & ~indented, np.arange(len(counted)), -1))
         above = np.where(heads >= 0, np.where(train[np.maximum(heads, 0)], stated[np.maximum(heads, 0)], math.nan),
                          reading.above)
         heading = np.where(heads >= 0, math.nan, reading.step)
         headed = ~counted & ~np.isnan(heading)
-        step = np.where(counted, stated, np.where(headed, heading, np.where(indented & ~dated, above, math.nan)))
+        below = np.where(indented & ~dated & train, above, math.nan)
+        step = np.where(counted, stated, np.where(headed, heading, below))
         reading.step, reading.above = float(heading[-1]), float(above[-1])
         return step, headed

@@ -68,7 +68,7 @@ def in_columns(shape: Shape, mask: bytes) -> tuple[Place, ...] | None:
     plan, prefix = shape.plan, shape.prefix
     if not shape.ready or plan.bar or plan.rank is not None or prefix.rank_at is not None or prefix.rank is not None:
         return None
-    if shape.commas or shape.divided or not mask.isascii() or len({*shape.keys}) != len(shape.keys):
+    if shape.fitting or shape.commas or shape.divided or not mask.isascii() or len({*shape.keys}) != len(shape.keys):
         return None
     found = [NOWHERE if t < 0 else place(*shape.spans[t], mask[slice(*shape.spans[t])]) for t in shape.tokens]
     known = tuple(p for p in found if p is not None)

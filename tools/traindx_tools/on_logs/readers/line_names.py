@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from traindx_tools.on_logs.readers import counters
 from traindx_tools.on_logs.readers.line_plans import Draft, Field
-from traindx_tools.on_logs.readers.names import GROUPS, IGNORED, Name, group_word, identify, words
+from traindx_tools.on_logs.readers.names import GROUPS, IGNORED, TRAIN, Name, group_word, identify, words
 from traindx_tools.on_logs.readers.numbers import as_memory
 from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.recorder import Key
 
 EDGE = "'\"`*-–—>»→•#.!,:/\\ \t_~<█▏▎▍▌▋▊▉━╸╺=?"
-_STOP = frozenset({
+STOP = frozenset({
     "a", "about", "after", "all", "an", "and", "another", "are", "around", "as", "at", "be", "between", "by", "did",
     "down", "every", "first", "for", "from", "has", "have", "in", "is", "its", "last", "next", "no", "not", "nr",
     "number", "of", "on", "only", "or", "over", "per", "since", "than", "the", "to", "took", "until", "up", "using",
     "version", "was", "were", "with", "within",
 })
+_JOINING = frozenset({
+    "a", "about", "after", "an", "and", "around", "as", "at", "between", "by", "for", "from", "in", "is", "of", "on",
+    "or", "over", "per", "since", "than", "the", "to", "until", "up", "was", "with", "within",
+})
+"""Words that join others and name nothing, whatever unit stands behind the number: "512000 in 1.2 seconds"."""
 _ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequences|batches|files|records|items|clips|"
                            r"documents|windows|points|patients|users)\b")
 _LISTED = re.compile(r"\s*[,;|]")
@@ -26,6 +32,8 @@ _BRACKETED = re.compile(r"\[[ ]*([^\W\d][\w /.@-]{0,40}?)[ ]*\][ ]*$")
 _SENTENCE = re.compile(r"[^\W\d_]{5,}\.|[\w/]+/[\w/]+\.")
 """A word that ends a sentence; a shorter one may be cut short: "Val. Loss"."""
 _EXPONENT = re.compile(r"\d\.?\d*[eE]$")
+_OF_CLASSES = frozenset({"dice", "iou", "accuracy", "f1", "precision", "recall", "auc"})
+"""Scores of which a list holds one a class."""
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
 
 
@@ -42,6 +50,8 @@ def of_last_sentence(phrase: list[str]) -> list[str]:
     """Without the words of a sentence that has ended: "414236.66 records/second. Loss is 1.5"."""
     for at in range(len(phrase) - 1, 0, -1):
         word, begins = phrase[at - 1], phrase[at][:1].isupper()
+        if word.endswith(("...", "…")):
+            return phrase[at:]
         if begins and _SENTENCE.fullmatch(word) and not group_word(word[:-1]) and not identify(word[:-1]).known:
             return phrase[at:]
     return phrase
@@ -79,8 +89,12 @@ def read_metric(draft: Draft, phrase: list[str], token: int, total: int | None, 
     snake = "_".join(words(written))
     if snake == "eta" and found and found[0] == "time":
         return  # what is left of a bar; elsewhere it may be a step size
+    unnamed = found is None or found[0] in ("time", "memory", "count", "percent")  # a rate names itself
+    if not conn and unnamed and all(w.lower() in _JOINING for w in spelled):
+        draft.leftover += len(spelled)
+        return
     metric, factor = _converted(name, found, written)
-    filler = spelled[-1].lower().strip("():") in _STOP and not (conn and spelled[-1].isupper())  # "PER: 20.5" is none
+    filler = spelled[-1].lower().strip("():") in STOP and not (conn and spelled[-1].isupper())  # "PER: 20.5" is none
     if metric is None and not name.known and (snake in IGNORED or filler):
         draft.leftover += len(spelled)
         return
@@ -89,7 +103,9 @@ def read_metric(draft: Draft, phrase: list[str], token: int, total: int | None, 
     key = Key(written, name.group or spoken_of or draft.group or "", metric=metric)
     draft.spoken_of = group or spoken_of
     draft.items.append((Field(token, key, factor, over), name, conn != ""))
-    several = name.canonical == "grad_norm" and (snake.endswith("norms") or gap.rstrip().endswith(("[", "(")))
+    listed = gap.rstrip().endswith("[") and name.canonical in _OF_CLASSES
+    several = listed or (name.canonical == "grad_norm" and (
+        snake.endswith("norms") or gap.rstrip().endswith(("[", "("))))
     draft.vector = len(draft.items) - 1 if several else -1
     if total is not None and name.canonical in _VECTOR:
         size = Key("codebook_size", key.group)
@@ -105,7 +121,7 @@ def _of_groups(draft: Draft, phrase: list[str]) -> tuple[str, Name, int] | None:
     if len(phrase) == 1 and metric and group_word(phrase[0]):
         written = f"{metric} {phrase[0]}"
     elif len(phrase) == 2 and group_word(phrase[1]) and any(n.canonical == "loss" for _, n, _ in draft.items) and not (
-            group_word(phrase[0]) or identify(phrase[0]).known or phrase[0].lower() in _STOP | IGNORED):
+            group_word(phrase[0]) or identify(phrase[0]).known or phrase[0].lower() in STOP | IGNORED):
         written = " ".join(phrase)
     else:
         return None
@@ -133,7 +149,7 @@ def note_announced(draft: Draft, pieces: list[str], phrase: list[str], gap: str)
 def _may_announce(draft: Draft, named: tuple[str, Name, int]) -> bool:
     """Whether a name may be that of the values of groups: a known one, and behind a loss or another such one any."""
     written, name, _ = named
-    if counters.counter_kind(written.lower()) or group_word(written.split()[0]) or written.lower() in _STOP | IGNORED:
+    if counters.counter_kind(written.lower()) or group_word(written.split()[0]) or written.lower() in STOP | IGNORED:
         return False
     beside = bool(draft.announced) or any(n.canonical == "loss" for _, n, _ in draft.items)
     return name.known or (beside and written.isidentifier())
@@ -159,6 +175,20 @@ def _of_family(draft: Draft, named: tuple[str, Name, int] | None) -> tuple[str, 
         written = f"{draft.family} {written}"
         return written, identify(written), spare
     return named
+
+
+def unname_groups(draft: Draft) -> None:
+    """Values under groups alone are no losses where the loss of the training is named beside one of the training:
+    "Loss: 1.21, Train: 0.58, Val: 0.52"."""
+    alone = [i for i, (f, _, _) in enumerate(draft.items) if f.key.metric is None and group_word(f.key.original)]
+    groups = {draft.items[i][0].key.group for i in alone}
+    named = any(n.canonical == "loss" and i not in alone and f.key.group in (TRAIN, "")
+                for i, (f, n, _) in enumerate(draft.items))
+    if named and TRAIN in groups and len(groups) > 1:
+        for i in alone:
+            item, _, explicit = draft.items[i]
+            draft.items[i] = (replace(item, key=replace(item.key, metric="value")),
+                              Name("value", item.key.group, False, False), explicit)
 
 
 def _choose_name(draft: Draft, phrase: list[str]) -> tuple[str, Name, int] | None:

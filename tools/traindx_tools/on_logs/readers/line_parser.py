@@ -18,9 +18,10 @@ from traindx_tools.on_logs.readers.line_names import (
     note_groups,
     of_last_sentence,
     read_metric,
+    unname_groups,
 )
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Counter, Draft, Field, Plan
-from traindx_tools.on_logs.readers.line_tokens import glued, in_order, unit_behind
+from traindx_tools.on_logs.readers.line_tokens import glued, in_a_name, in_order, unit_behind, unwrapped
 from traindx_tools.on_logs.readers.names import IGNORED, TRAIN, VALIDATION, Name, group_word, identify, words
 from traindx_tools.on_logs.readers.numbers import may_be_scaled, unit, value, whole
 from traindx_tools.on_logs.readers.pairs import EVALUATED, is_accuracy_beside, named_by_neighbours, named_pair
@@ -82,7 +83,7 @@ def plan_line(parts: list[str], group: str | None = None) -> Plan:
     """What the numbers of a line mean. `parts` as of `split`; `group` is what the lines before have said."""
     if len(parts) < 3:
         return NOTHING
-    parts = in_order(parts)
+    parts = unwrapped(in_order(parts))
     text = "".join(parts)
     if len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(_DRAWING.sub(" ", _WRAPPER.sub("", text[:_MAX_LOOK]))):
         return NOTHING
@@ -96,6 +97,9 @@ def _read_tokens(parts: list[str], draft: Draft) -> None:
     gap, at = parts[0], 1
     while at < len(parts):
         token, after = parts[at], parts[at + 1]
+        if at + 2 < len(parts) and (named := in_a_name(gap, token, after)) is not None:
+            gap, at = named, at + 2
+            continue
         found, used = unit_behind(after, last=at + 2 >= len(parts))
         total, scale = None, _scale(found, token)
         ratio = _RATIO.fullmatch(after) if at + 2 < len(parts) and (not used or scale != 1.0) else None
@@ -276,12 +280,13 @@ def _read_layer(draft: Draft, token: int) -> None:
     """One more value under the name of several: the layers are numbered from 0."""
     first, name, explicit = draft.items[draft.vector]
     if first.key.metric is None:
-        first = replace(first, key=replace(first.key, original=f"{first.key.original} 0", metric="grad_norm/0"))
+        first = replace(first, key=replace(first.key, original=f"{first.key.original} 0",
+                                           metric=f"{name.canonical}/0"))
         draft.items[draft.vector] = (first, name, explicit)
     layer = len(draft.items) - draft.vector
     written = f"{first.key.original[:-2]} {layer}"
     draft.items.append((replace(first, token=token, key=replace(first.key, original=written,
-                                                                metric=f"grad_norm/{layer}")), name, explicit))
+                                                                metric=f"{name.canonical}/{layer}")), name, explicit))
 
 
 def _opens(draft: Draft, token: int, before: str, after: str) -> bool:
@@ -324,6 +329,7 @@ def _finish(draft: Draft, bar: str) -> Plan:
         epochs, bare = [bare[0]], bare[1:]
     if not steps and bare and (bare[-1].total is not None or draft.items):
         steps = [bare[-1]]
+    unname_groups(draft)
     for at, name in named_by_neighbours([(f.key.original, n) for f, n, _ in draft.items]).items():
         found, _, explicit = draft.items[at]
         draft.items[at] = (replace(found, key=replace(found.key, metric=name.canonical)), name, explicit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from traindx_tools.on_logs.readers.languages import counters_first, plain_signs
+from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.readers.numbers import TOKEN, UNIT, unit
 
 _MAY_HOLD = re.compile(r"[0-9]|[nN][aA][nN]|[iI][nN][fF]")
@@ -62,3 +63,39 @@ def unit_behind(after: str, last: bool) -> tuple[tuple[str, float] | None, int]:
             return (rate[0], found[1] * rate[1]), match.end() + more
     names_next = not glued and not last and after[match.end():].strip() in ("", ":", "=")
     return (None, 0) if found is None or names_next else (found, match.end())
+
+
+_SCALAR = re.compile(r"\b(?:np|numpy|jnp)\.(?:float|int|bfloat)\w*\($")
+"""How NumPy 2 prints a number of its own within a list: "[np.float32(0.61), np.float32(0.5)]"."""
+
+
+def unwrapped(parts: list[str]) -> list[str]:
+    """Text and numbers in turn, without the calls around numbers that say of which type they are."""
+    if not any("np." in p or "numpy." in p for p in parts[::2]):
+        return parts
+    told = list(parts)
+    for at in range(0, len(told) - 2, 2):
+        found = _SCALAR.search(told[at])
+        if found is not None and told[at + 2].startswith(")"):
+            told[at], told[at + 2] = told[at][:found.start()], told[at + 2][1:]
+    return told
+
+
+_LAST = re.compile(r"[\s(]+(?:(?:over|of|for|in|across|from)\s+)?(?:the\s+)?(?:last|past|previous|recent)\s+$")
+_ENDS_NAME = re.compile(r"(?:\s+(?:episodes?|steps?|batches|iterations|iters|epochs|updates|samples))?\s*\)?\s*"
+                        r"([:=]\s*)")
+
+
+def in_a_name(gap: str, token: str, after: str) -> str | None:
+    """The name before the next number where this one is a part of it: over how many values a mean was taken, or the k
+    of a known name ("top 5: 0.93"); None for a number of its own."""
+    ends = _ENDS_NAME.fullmatch(after) if token.isdigit() else None
+    if ends is None:
+        return None
+    window = _LAST.search(gap)
+    if window is not None and gap[:window.start()].strip():
+        return gap[:window.start()] + ends[1]
+    word = gap.rstrip()
+    last = word.split()[-1:] if word == gap.rstrip(" _@-") else []
+    counts = bool(last) and last[0].isalpha() and identify(last[0] + token).known and not identify(last[0]).known
+    return f"{word}{token}{after}" if counts else None

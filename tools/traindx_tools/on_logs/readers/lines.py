@@ -27,6 +27,14 @@ class LineStats:
     """Lines longer than `MAX_LINE`."""
 
 
+def of_lost(damaged: int, stats: LineStats) -> str:
+    """What a person is told of lines of a table, or of records, that were lost; "" where none was."""
+    damaged -= stats.cut  # a line that was cut is no whole row
+    return "; ".join(told for told in (
+        f"{damaged} damaged lines skipped" if damaged > 0 else "",
+        f"{stats.cut} lines longer than {WIDEST >> 20} MiB were not read" if stats.cut else "") if told)
+
+
 def read_lines(stream: BinaryIO, encoding: str, stats: LineStats | None = None) -> Iterator[tuple[int, str]]:
     """Pairs of a line's number, 1-based, and its text without the end.
 

@@ -102,7 +102,7 @@ _EXACT: dict[str, str] = {
                   "samples_per_second samples_per_sec running_avg_samples_per_sec curr_samples_per_sec "
                   "steps_per_second steps_per_sec it_per_sec ups examples_per_second images_per_second "
                   "imgs_per_sec images_per_sec sps seqs_s seq_s samples_per_s batches_s batches_per_second "
-                  "batches_per_sec train_samples_per_second its ips runtime_samples_per_second",
+                  "batches_per_sec train_samples_per_second its ips runtime_samples_per_second global_step_sec",
     "tokens_per_second": "tps tokens_per_second tokens_per_sec tok_s toks_s tokens_s tokens_sec tgs wps "
                          "tokens_s_device tokens_per_second_per_gpu tokens_per_gpu_per_second tok_sec "
                          "tokens_s_gpu tokens_per_second_per_device throughput_tps words_per_second",
@@ -137,7 +137,9 @@ _SETTINGS = frozenset({"learning_rate", "loss_scale", "codebook_size", "step_tim
 
 _BY_NAME = {alias: (canonical, place) for canonical, aliases in _EXACT.items()
             for place, alias in enumerate(aliases.split())}
-_SCOPES = frozenset({"metrics", "metric", "trainer", "rollout", "objective", "actor", "perf", "stats", "log", "logs",
+ALIASES = frozenset(_BY_NAME)
+"""All names that are known as a whole."""
+SCOPES = frozenset({"metrics", "metric", "trainer", "rollout", "objective", "actor", "perf", "stats", "log", "logs",
                      "scalars", "charts", "env", "runners", "optim", "optimizer",
                      "performance", "throughput", "global", "current", "cur", "avg",
                      "average", "mean", "running", "reduced", "value", "final", "critic", "policy", "model", "batch",
@@ -170,7 +172,7 @@ _LOSS = re.compile(r"(?:(.+)_)?loss(?:es)?(?:_(.+))?")
 _LR = re.compile(r"(?:lr|learning_rate)_(.+)")
 _REWARD = re.compile(r"rewards?_(.+?)(?:_(mean|std))?")
 _ACCURACY = re.compile(r"(?:(.+)_)?acc(?:uracy)?(?:_(.+))?")
-_WORDS = re.compile(r"[A-Za-z]*[\u00c0-\u024f][A-Za-z\u00c0-\u024f]*[0-9]*|"
+WORDS = re.compile(r"[A-Za-z]*[\u00c0-\u024f][A-Za-z\u00c0-\u024f]*[0-9]*|"
                     r"[KMGT]i?B(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^\W_]+")
 
 
@@ -186,9 +188,15 @@ _NUMBERED_GROUP = re.compile(rf"\b({'|'.join(GROUPS)})_\d+(?=['’]s\b|[-/ :]|$)
 """One of several sets of a kind, as gradient boosting prints them: "valid_1's auc", "validation_0-logloss"."""
 
 
+def wrapper_of(original: str) -> str:
+    """What a logger has put around a name, with the parting sign: "record/extra/"; "" where it has put nothing."""
+    found = _WRAPPED.match(original)
+    return "" if found is None else found.group()
+
+
 def words(original: str) -> list[str]:
     """The lower-case words of a name: "train/gradNorm" gives train, grad, norm; "Lernrate" learning, rate; "R²" r2."""
-    return [w.lower() for w in _WORDS.findall(_POSSESSIVE.sub("", in_english(original)).replace("²", "2"))]
+    return [w.lower() for w in WORDS.findall(_POSSESSIVE.sub("", in_english(original)).replace("²", "2"))]
 
 
 def group_word(word: str) -> str | None:
@@ -239,8 +247,8 @@ def _candidates(stem: list[str]) -> list[str]:
     """The spellings under which a name may stand in the tables, the fullest first."""
     bare = [w for w in stem if w not in _TIME_UNITS]
     seconds = bare[:-1] if bare[-1:] in (["s"], ["sec"], ["seconds"]) else bare
-    led = list(itertools.dropwhile(lambda w: w in _SCOPES or w == "time", bare))
-    unscoped = [w for w in seconds if w not in _SCOPES]
+    led = list(itertools.dropwhile(lambda w: w in SCOPES or w == "time", bare))
+    unscoped = [w for w in seconds if w not in SCOPES]
     best = stem[0] in ("best", "min", "max", "lowest", "highest", "target")
     return ["_".join(stem)] if best else ["_".join(w) for w in (stem, bare, seconds, led, unscoped or bare[-1:]) if w]
 
@@ -264,7 +272,7 @@ def _patterned(stem: list[str], joined: str, group: str | None) -> Name | None:
             return Name("/".join([head, *parts]), group, True, head != "learning_rate")
     found = _ACCURACY.fullmatch(joined)
     if found:
-        kinds = {"multiclass", "binary", "multilabel", *_SCOPES}
+        kinds = {"multiclass", "binary", "multilabel", *SCOPES}
         scoped = [w for p in found.groups() if p for w in p.split("_") if w not in kinds]
         return Name("/".join(["accuracy", "_".join(scoped)] if scoped else ["accuracy"]), group, True, True)
     found = _LOSS.fullmatch(joined)

@@ -46,7 +46,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile("|".jo
     ("other", (r"\btotal[_ ](?:optimization[_ ])?steps\b", r"\bmax[_ ]steps\b", r"\bnum[_ ]epochs\b",
                r"\bsteps ?/ ?epoch\b", r"\bsteps per epoch\b")),
 ))
-_NEEDS = {
+NEEDS = {
     "step_skipped": ("skip", "overflow", "finite", "loss scale"),
     "resume": ("resum", "restor", "continu", "load", "starting ", *RESUME_WORDS),
     "checkpoint": ("sav", "writ", "checkpoint", "best"),
@@ -61,6 +61,9 @@ _NEEDS = {
     "other": ("steps", "epochs"),
 }
 """Words of which a line of a kind holds at least one, in lower case: told first, because the full look is slow."""
+WORDS = frozenset(word for _, pattern in _KINDS
+                  for word in re.findall("[a-z]{2,}", re.sub(r"\\[a-zA-Z]", " ", pattern.pattern.lower())))
+"""The words, and parts of some, by which notes are known."""
 _WITHOUT_METRICS = frozenset({"step_skipped", "resume", "world_size", "parameters", "device"})
 _SAVES = re.compile(r"^\W*(?:sav(?:ed|ing)|writ(?:ing|ten)|checkpoint|best model|new best|model saved|=> saving)", re.I)
 
@@ -95,7 +98,7 @@ def kind_of(text: str) -> str | None:
     """The kind of note that a line is, None for none."""
     text = text[:MAX_TEXT]
     low = text.lower()
-    kinds = ((kind, pattern) for kind, pattern in _KINDS if any(word in low for word in _NEEDS[kind]))
+    kinds = ((kind, pattern) for kind, pattern in _KINDS if any(word in low for word in NEEDS[kind]))
     return next((kind for kind, pattern in kinds if pattern.search(text)), None)
 
 

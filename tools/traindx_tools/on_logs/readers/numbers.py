@@ -62,6 +62,16 @@ def magnitude(after: str) -> float:
     return _MAGNITUDE[after[0]] if after[:1] in _MAGNITUDE and not after[1:2].isalnum() else 1.0
 
 
+def scaled(counted: float, scale: float) -> float:
+    """So many thousands or millions as a whole number: 1.001 times 1,000 is a little less as a double."""
+    return counted if scale == 1.0 or math.isnan(counted) else float(round(counted * scale))
+
+
+def ratio(part: float, whole: float) -> float:
+    """A share, NaN of nothing."""
+    return part / whole if whole else math.nan
+
+
 def may_be_scaled(token: str) -> bool:
     """Whether a token may have k or M right behind it for thousands or millions: 1e-4 may not."""
     return _UNSCALED.fullmatch(token) is not None

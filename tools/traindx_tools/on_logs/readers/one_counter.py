@@ -26,6 +26,8 @@ ALIKE, MOSTLY = 1e-3, 0.9
 """Distance, as a share, of two prints of one value with unlike many digits; share of the repeats that have to be so."""
 MOST_TIMES = 4
 """Values at one step from which on they are values of their own, of parts of a batch."""
+MOST_TOLD_AGAIN = 100
+"""Single records that go back, of one log; more go back for another reason."""
 FEWEST_TWINS = 5
 BY = ", "
 """Between what counts and who writes it."""
@@ -110,6 +112,47 @@ def told_once(columns: Columns, step: Floats, epoch: Floats) -> Columns:
         return columns
     stays = np.r_[True, ~same]
     return _columns(records[stays], numbers[stays])
+
+
+def without_told_again(values: dict[Key, Columns], step: Floats, epoch: Floats) -> dict[Key, Columns]:
+    """Without single records that go back to a step that was told before and repeat all that was told there: "Early
+    stopping, best iteration is: [7] ...". Of a run that begins anew, or is resumed, more than one record goes back."""
+    by_epoch = np.where(np.isnan(step), epoch, np.nan)
+    gone = [r for place in (step, by_epoch) for r in _going_back(place).tolist() if _repeats(values, place, r)]
+    if not gone:
+        return values
+    return {key: _columns(index.told()[stays], numbers.told()[stays]) for key, (index, numbers) in values.items()
+            if (stays := ~np.isin(index.told(), gone)).any()}
+
+
+def _going_back(step: Floats) -> Ints:
+    """Single records that stand before the furthest one so far, or at it where they are the last; none of many."""
+    at = np.flatnonzero(np.isfinite(step))
+    if len(at) < FEWEST_TWINS:
+        return at[:0]
+    furthest = np.maximum.accumulate(step[at])
+    back = np.r_[False, step[at][1:] < furthest[:-1]]
+    stays = np.r_[False, step[at][1:] == furthest[:-1]]
+    if np.count_nonzero(stays) == 1 and stays[-1]:
+        back[-1] = True
+    on = ~(back | stays)
+    alone = back & np.r_[True, on[:-1]] & np.r_[on[1:], True]
+    return at[alone] if np.count_nonzero(alone) <= MOST_TOLD_AGAIN else at[:0]
+
+
+def _repeats(values: dict[Key, Columns], step: Floats, record: int) -> bool:
+    """Whether each value of a record is the last one that its series had at the same step before."""
+    found = False
+    for index, numbers in values.values():
+        records = index.told()
+        i = int(np.searchsorted(records, record))
+        if i == len(records) or records[i] != record:
+            continue
+        before = np.flatnonzero(step[records[:i]] == step[record])
+        if not len(before) or not _alike(numbers.told()[before[-1:]], numbers.told()[i:i + 1]).all():
+            return False
+        found = True
+    return found
 
 
 def _longest(mask: Mask) -> int:

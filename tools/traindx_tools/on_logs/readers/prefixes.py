@@ -28,6 +28,8 @@ _PARTS = tuple(re.compile(p) for p in (
     r"[\[(](?:GPU|gpu|cuda|device)[ :_-]?(?P<gpu>\d{1,4})[\])]:?[ \t]+",
     # the level with or without brackets; the logger behind it
     rf"[\[(<]?(?P<level>{_LEVEL})[\])>]?(?::(?P<root>[\w.]+):|(?![\w/])[ \t,:|-]*)",
+    r"\[[A-Za-z][\w.-]{0,40}\] \[(?P<spoken>Trace|Debug|Info|Warning|Error|Fatal)\][ \t]*",
+    r"(?<=[|] )[A-Za-z_]\w*(?:\.\w+)+ \| ",
     r"\[(?:titan|[\w./-]+\.py(?::\d+)?(?::\w+)?|[\w.]+:\d+(?::\w+)?)\][ \t:|-]*",
     r"[\w./-]+\.py:\d+(?::\w+)?(?:[ \t]*[-|>:]+[ \t]*|[ \t]+)",
     rf"(?!{_COUNTED}:)[\w.]+(?::[\w.<>]+)?:\d+ [|>-] ?|(?:__main__|root)[ \t]*[-|:][ \t]*|"
@@ -100,7 +102,8 @@ def parse_prefix(text: str) -> Prefix:
         fields = found.groupdict()
         time_at = _time_span(found, fields) if time_at is None else time_at
         rank_at = next((found.span(n) for n in ("rank", "gpu") if fields.get(n)), rank_at)
-        level = fields.get("level") or _LEVELS.get(fields.get("glog") or "") or level
+        spoken = (fields.get("spoken") or "").upper()
+        level = fields.get("level") or spoken or _LEVELS.get(fields.get("glog") or "") or level
         logger = fields.get("root") or logger
     if at == start:
         return _NONE

@@ -12,9 +12,10 @@ from traindx_tools.on_logs.readers.lines import MAX_LINE, WIDEST
 from traindx_tools.on_logs.run import Run
 
 WIDE = 1_000
-"""Delimiters in the first bytes from which on they may be lines of a table that are longer than all other lines."""
+"""Delimiters in the first bytes from which on they may be lines of a table, or records of JSON, that are longer than
+all other lines."""
 WIDE_LINES = 4
-"""Lines of such a table by which it is known: its header, two rows and one that may be cut."""
+"""Lines of such a table by which it is known: its header, two rows and one that may be cut; or records."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,10 @@ class Head:
 
 
 def head_of(source: Source) -> Head:
-    """The head of a source: of a table of thousands of columns some whole lines. Raises OSError."""
+    """The head of a source: of a table of thousands of columns, or records of as many members, some whole lines.
+
+    Raises OSError.
+    """
     binary = is_binary(source.head)
     data = source.head if binary else source.text_head
     if _begins_wide_table(data):
@@ -46,9 +50,10 @@ def head_of(source: Source) -> Head:
 
 
 def _begins_wide_table(data: bytes) -> bool:
-    """Whether these first bytes end in the first lines of a table, before there are enough of them to know it."""
+    """Whether these first bytes end in the first lines of a table or records, before there are enough of them to know
+    it."""
     begin = data.lstrip()[:1]
-    return (len(data) > MAX_LINE // 2 and data.count(b"\n") < WIDE_LINES and begin not in (b"", b"{", b"[", b"<", b"%")
+    return (len(data) > MAX_LINE // 2 and data.count(b"\n") < WIDE_LINES and begin not in (b"", b"[", b"<", b"%")
             and b"\0" not in data and max(map(data.count, (b",", b"\t", b";", b"|"))) >= WIDE)
 
 

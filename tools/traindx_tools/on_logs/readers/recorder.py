@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from traindx_tools.on_logs.readers.growing import Growing, unknown
 from traindx_tools.on_logs.readers.halving import EXACT, FEW, GONE, Kind, Mask, Part, Records, graded, kinds_of, thin
 from traindx_tools.on_logs.readers.names import TRAIN, VALIDATION
-from traindx_tools.on_logs.readers.one_counter import joined, told_once
+from traindx_tools.on_logs.readers.one_counter import joined, told_once, without_told_again
 from traindx_tools.on_logs.readers.series_names import Key, canonical_names
 from traindx_tools.on_logs.readers.thinning import (
     LEAST_EDGES,
@@ -331,7 +331,7 @@ class Recorder:
         To be called when all are read and their steps are known."""
         self.even_out()
         step, epoch = self.step.told(), self.epoch.told()
-        self._values = joined(self._values, step)
+        self._values = without_told_again(joined(self._values, step), step, epoch)
         if not (step[1:] > step[:-1]).all():  # else no step is told twice, of any series
             self._values = {k: told_once(c, step, epoch) for k, c in self._values.items()}
 

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.on_logs.configs.printed import is_dump
-from traindx_tools.on_logs.readers import dialects, line_tokens, named_digits, notes
+from traindx_tools.on_logs.readers import line_tokens, named_digits, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record, behind_bar
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
-from traindx_tools.on_logs.readers.line_parser import plan_line
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
-from traindx_tools.on_logs.readers.line_shapes import Shape, writer_before
+from traindx_tools.on_logs.readers.line_shapes import Shape, announced_by, writer_before
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
-from traindx_tools.on_logs.readers.numbers import kinds
+from traindx_tools.on_logs.readers.numbers import ratio, scaled
 from traindx_tools.on_logs.readers.one_counter import BY, MOST_COUNTERS, without_twins
 from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
-from traindx_tools.on_logs.readers.unread import QUIET_LEVELS, Unread, is_read_elsewhere, loses_a_fraction
+from traindx_tools.on_logs.readers.understanding import MAX_SHAPE_LENGTH, MAX_SHAPES, Understanding
+from traindx_tools.on_logs.readers.unread import Unread, is_read_elsewhere, loses_a_fraction
 from traindx_tools.on_logs.run import Note, Run
 
-_MAX_SHAPES = 50_000
-_MAX_SHAPE_LENGTH = 2_000
-"""Longer lines are worked out anew each time: remembering them would cost more than it saves."""
 SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
 """Each group has counters of its own: an evaluation counts its own batches."""
 _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
 _BARS = ("|", "│", "┃", "║")
+_FITTED = re.compile(r"\s*\d+/\d+ - \d+m?s - ")
+"""How Keras writes an epoch, or an evaluation, in one line (`verbose=2`)."""
+_ENDS_IN_NAME = re.compile(r"[A-Za-z_]\w*:\s*$")
+_NUMBER_ALONE = re.compile(r"\s+[-+]?\d[\d.e+-]*(?:\s|$)")
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -54,9 +54,8 @@ class TextReading:
     planned: float = math.nan
     tentative: set[Key] = field(default_factory=set)
     firm: set[Key] = field(default_factory=set)
-    dialects: dict[str, int] = field(default_factory=dict)
+    understanding: Understanding = field(default_factory=Understanding)
     _shapes: dict[bytes, Shape] = field(default_factory=dict)
-    _plans: dict[str, tuple[Plan, str | None]] = field(default_factory=dict)
     _bars: Bars = field(default_factory=Bars)
     _tables: PrintedTables = field(default_factory=PrintedTables)
     _in_traceback: bool = False
@@ -69,6 +68,14 @@ class TextReading:
     above: float = math.nan
     """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
+    _drawn: tuple[int, float, float, float, int] = (-1, math.nan, math.nan, math.nan, -1)
+    """Of the last bar that told its epoch: its line, or that of the last line below it; step, end, epoch, sureness."""
+    _announced: tuple[str, int] = ("", -1)
+    """The group that a heading told, and its line, or that of the last line below it."""
+    _fitted: tuple[float, float] = (math.nan, math.nan)
+    """The epoch of the last bar of Keras below a heading, and how many batches its training has."""
+    _open: str = ""
+    """The name at the end of that bar whose value has no room but in the next line."""
     _words: dict[str, str] = field(default_factory=dict)
     """What counts records."""
     _ranks: set[int] = field(default_factory=set)
@@ -82,11 +89,14 @@ class TextReading:
     """Lines that are not empty."""
 
     def __post_init__(self) -> None:
+        self.understanding.gives_up = not self.forms
         self.recorder = Recorder(self.source, beside=(self.counters.slot, self.counters.total))
 
     def line(self, number: int, text: str) -> None:
         """Reads one line."""
         self.lines += 1
+        if self._open:
+            text, self._open = f" {self._open} {text.lstrip()}" if _NUMBER_ALONE.match(text) else text, ""
         mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
         shape = self._shapes.get(mask)
         if shape is not None and shape.named and (own := named_digits.digits(text, shape.named)) != shape.digits:
@@ -110,7 +120,8 @@ class TextReading:
     @property
     def calm(self) -> bool:
         """Whether nothing is under way that the lines before have begun: a traceback, a table, a bar."""
-        return not self._in_traceback and not self._tables.open and self._bars.idle
+        return not self._in_traceback and not self._tables.open and self._bars.idle and not (
+            self._open or self._announced[0])
 
     def columns_of(self, shape: Shape) -> list[Columns | None]:
         """Where the values of lines of a shape without a rank go."""
@@ -128,6 +139,7 @@ class TextReading:
                 self._take_row(row, number, prefix)
             if in_table:
                 return
+        self._announced = (shape.announces, number) if shape.announces else self._announced
         if shape.note:
             self._note(shape.note, number, body, prefix)
         if shape.plan is not NOTHING:
@@ -153,13 +165,14 @@ class TextReading:
             if i % 2:
                 spans.append((at, at + len(part)))
             at += len(part)
-        plan, note = self._understand(parts, body, prefix)
+        plan, note, given_up = self.understanding.of(parts, body, prefix)
         for form, told in told_by(self.forms, text, prefix.end):
             self.formed.add(form.text)
             plan, note, spans = form.plan, None, told
         shape = Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
-                       body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
+                       body[:1] in _BARS, announces=announced_by(body), commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
+        shape.fitting = plan.epoch is None and (plan.bar == "keras" or _FITTED.match(body) is not None)
         shape.writer = prefix.logger or writer_before(body)
         shape.named = named_digits.positions(text, spans, prefix.end, shape.keys)
         shape.digits = named_digits.digits(text, shape.named)
@@ -167,43 +180,9 @@ class TextReading:
         used = plan.fields or heading or plan.bar or note or shape.traceback or shape.sectioned
         self.unread.of_record(plan, parts, body)
         shape.unread = not used and bool(spans) and not is_read_elsewhere(body, prefix.level)
-        if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
+        if not given_up and len(self._shapes) < MAX_SHAPES and len(mask) <= MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
         return shape
-
-    def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
-        """The plan of a line, and the kind of note that it is: the same for all with this text and such numbers."""
-        key = "\0".join((*parts[::2], kinds(parts[1::2]), prefix.level or "", prefix.logger or ""))
-        known = self._plans.get(key)
-        if known is None:
-            known = self._work_out(parts, body, prefix)
-            if len(self._plans) < _MAX_SHAPES and len(key) <= _MAX_SHAPE_LENGTH:
-                self._plans[key] = known
-        return known
-
-    def _work_out(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
-        plan = plan_line(parts, dialects.group_of(prefix.logger, body))
-        drawn = bool(plan.bar) or "%|" in body
-        kind = notes.kind_of(behind_bar(body) if drawn else body)
-        if plan.fields and is_dump(body) and not any(f.key.name.canonical in EVALUATED for f in plan.fields):
-            return NOTHING, notes.kind_of(body)  # settings: read with the configuration
-        placed = plan.fields and (plan.step or plan.epoch)
-        if placed and kind == "world_size":
-            self.world_size = self.world_size or notes.world_size(body)
-        if placed and (kind in _SETTINGS or (kind in ("step_skipped", "resume") and len(plan.fields) >= 3)):
-            kind = None  # a record that also counts skipped steps or names a device
-        remark = kind is not None and not drawn and (notes.hides_metrics(kind, body) or (
-            plan.step is None and plan.epoch is None and plan.leftover > 2))
-        if remark or prefix.level in QUIET_LEVELS:
-            plan = NOTHING
-        if kind is None and plan.header:
-            kind = "epoch" if plan.epoch else None
-        if not (plan.fields or plan.header or plan.bar or plan.epoch):
-            plan = NOTHING  # a count of something else: nothing is done with it
-        dialect = dialects.of_line(body) if len(parts) > 1 else None
-        if dialect:
-            self.dialects[dialect] = self.dialects.get(dialect, 0) + 1
-        return plan, kind
 
     def _note(self, kind: str, number: int, body: str, prefix: Prefix) -> None:
         self._noted[kind] += 1
@@ -222,14 +201,21 @@ class TextReading:
             float(c.replace(",", "")) if c else math.nan for c in cut] if shape.commas else [
             float(c) if c else math.nan for c in cut]
         if shape.scales:
-            step, total, epoch, epoch_total = (_scaled(c, s) for c, s in zip(
+            step, total, epoch, epoch_total = (scaled(c, s) for c, s in zip(
                 (step, total, epoch, epoch_total), shape.scales, strict=True))
-        slot = -1
+        slot, below = -1, False
         if epoch_total == epoch_total:
             self.counters.epoch_total = epoch_total
+        if plan.bar == "tqdm" and plan.step is not None and plan.epoch is not None:
+            self._drawn = number, step, total, epoch, plan.step.sureness
+            self._open = text.split()[-1] if _ENDS_IN_NAME.search(text) else ""
         if not plan.fields:
             self._place(plan, step, total, epoch)
             return
+        if shape.fitting and self._is_of_evaluation(shape, total):
+            shape = shape.in_group(TEST)
+        elif self._announced[0] and self._is_announced(shape, number):
+            shape = shape.in_group(self._announced[0])
         if plan.epoch is None:
             epoch = self.trained if plan.bar == "meter" and math.isnan(self.epoch) else self.epoch
         elif shape.keys[0].group == TRAIN:
@@ -242,28 +228,53 @@ class TextReading:
                 self.step, self.above = math.nan, step if shape.keys[0].group == TRAIN else math.nan
         elif not math.isnan(self.step):
             step, slot, total = self.step, under(self.head[0], shape.keys[0].group), self.head[1]
+        elif below := self._is_below_bar(shape, number):
+            step, total, epoch, slot = *self._drawn[1:4], under(self._drawn[4], shape.keys[0].group)
+            self._drawn = number, *self._drawn[1:]
         elif shape.indented and plan.epoch is None:
-            step, slot = self.above, -1
+            step, slot = self.above if shape.keys[0].group == TRAIN else math.nan, -1
         if plan.rank is not None:
             rank = int(_count(text, spans, plan.rank))
         if shape.factors:
             numbers = [n * f for n, f in zip(numbers, shape.factors, strict=False)]
         if shape.divided:
-            numbers = [n if f.over is None else _ratio(n, _count(text, spans, f.over))
+            numbers = [n if f.over is None else ratio(n, _count(text, spans, f.over))
                        for n, f in zip(numbers, plan.fields, strict=False)]
         time = math.nan if time is None else time
         columns = shape.columns.get(rank) or self._columns(shape, rank)
-        if shape.plain and self._bars.idle:
+        if shape.plain and self._bars.idle and not below:
             self._append(number, step, total, slot, epoch, time, columns, numbers)
             return
-        for ready in self._bars.take(Record(number, step, total, slot, epoch, time, columns, numbers), plan.bar):
+        record = Record(number, step, total, slot, epoch, time, columns, numbers)
+        for ready in self._bars.below(record) if below else self._bars.take(record, plan.bar):
             self._add(ready)
+
+    def _is_announced(self, shape: Shape, number: int) -> bool:
+        """Whether a line is indented right below one that says on which data it was measured, and says nothing else."""
+        group, line = self._announced
+        mine = shape.indented and number - line <= 1 and shape.plan.step is None and shape.plan.epoch is None
+        own = any(identify(k.original).group for k in shape.keys)
+        self._announced = (group, number) if mine else ("", -1)
+        return mine and not own and any(k.name.canonical in EVALUATED for k in shape.keys)
+
+    def _is_of_evaluation(self, shape: Shape, total: float) -> bool:
+        """Whether a line of Keras below the heading of an epoch counts other batches than the training of it."""
+        if math.isnan(self.epoch):
+            return False
+        if self._fitted[0] != self.epoch:
+            self._fitted = self.epoch, total
+        return self._fitted[1] != total and not math.isnan(total) and all(k.group == TRAIN for k in shape.keys)
+
+    def _is_below_bar(self, shape: Shape, number: int) -> bool:
+        """Whether a line goes on with what a bar right above it shows: rich writes there what has no room beside it."""
+        return (shape.indented and shape.plan.epoch is None and not shape.plan.bar
+                and 0 <= number - self._drawn[0] <= 1)
 
     def _place(self, plan: Plan, step: float, total: float, epoch: float) -> None:
         """A line without metrics: a heading that says where the next ones stand, or a bare bar."""
         if plan.header:
             self._flush()
-            self.epoch = epoch if plan.epoch else self.epoch
+            self.epoch, self._fitted = epoch if plan.epoch else self.epoch, (math.nan, math.nan)
             self.step, self.above = step, math.nan
             self.head = (-1 if plan.step is None else plan.step.sureness, total)
         elif plan.bar == "tqdm" and plan.plain and not math.isnan(total) and not plan.rounded:
@@ -278,7 +289,7 @@ class TextReading:
             keys = [replace(k, rank=rank, counter=counter) for k in shape.keys]
             for key, planned in zip(keys, shape.plan.fields, strict=False):
                 (self.tentative if planned.tentative else self.firm).add(replace(key, counter=""))
-            columns = shape.columns[rank] = [self._bars.known(k.group, self.recorder.columns(k)) for k in keys]
+            columns = shape.columns[rank] = [self._bars.known(k, self.recorder.columns(k)) for k in keys]
             shape.plain = not shape.plan.bar and len({id(c) for c in columns}) == len(columns)
         return columns
 
@@ -329,11 +340,13 @@ class TextReading:
         self.recorder.count_apart()
         self._forget_remarks()
         planned, unit = self._planned(settled)
-        size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
+        told_size = self.world_size or self.understanding.world_size
+        size = told_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
         series, twins = without_twins(self.recorder.series())
         told = (missed, settled.remark, note, twins, self.recorder.remark, self._bars.remark, self.unread.of_records)
-        form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
+        dialects = self.understanding.dialects
+        form = max(dialects, key=lambda d: (d != "tqdm", dialects[d])) if dialects else "free_text"
         lost = self.unread.lost(self.lines, self.recorder.counts(), self.launched.prefix)
         return Run(series=series, notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size, artifacts=(Artifact(
@@ -370,13 +383,8 @@ class TextReading:
             return float(known[-1]) * epochs, "step"
         if not math.isnan(epochs):
             return epochs, "epoch"
-        bar = self._bar_total if "hf_trainer_log" in self.dialects and self._bar_total > 0 else None
+        bar = self._bar_total if "hf_trainer_log" in self.understanding.dialects and self._bar_total > 0 else None
         return bar, "step"
-
-
-def _scaled(counted: float, scale: float) -> float:
-    """So many thousands or millions as a whole number: 1.001 times 1,000 is a little less as a double."""
-    return counted if scale == 1.0 or math.isnan(counted) else float(round(counted * scale))
 
 
 def under(sureness: int, group: str) -> int:
@@ -387,7 +395,3 @@ def under(sureness: int, group: str) -> int:
 def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
     start, end = spans[token]
     return float(text[start:end].replace(",", ""))
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else math.nan

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import ModuleType
 from weakref import WeakKeyDictionary
@@ -46,6 +47,8 @@ _ECHO_TYPES = re.compile(
 )
 _WAITED = re.compile(r"(?i)timed out waiting|collective operation timeout|watchdog|timeout at nccl|wait timeout"
                      r"|exited unexpectedly|monitoredbarrier")
+_ENDS = frozenset({fatal_lines.KILLED, fatal_lines.OOM_KILLER, fatal_lines.SEGFAULT, fatal_lines.ABORTED})
+_VARYING = re.compile(r"\d+")
 _DEVICE = re.compile(r"CUDA error|CUBLAS_STATUS|CUDNN_STATUS|cuBLAS|cuDNN|device-side assert|HIP error")
 
 
@@ -68,6 +71,8 @@ class Incident:
     step: float | None = None
     """The last step (or epoch) that the log names before it."""
     unit: str = "step"
+    ends: int = 0
+    """How often a process ended, where it is an end that shell, launcher and wrapper each tell in their own words."""
 
     @property
     def text(self) -> str:
@@ -92,8 +97,8 @@ class Incident:
 
     @property
     def count(self) -> int:
-        """How often it was written."""
-        return self.printed.count + sum(c.count for c in self.companions if c.type == self.printed.type)
+        """How often it happened, as far as it was written each time."""
+        return self.ends or self.printed.count + sum(c.count for c in self.companions if c.type == self.printed.type)
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -207,9 +212,7 @@ def echo_level(event: ErrorEvent) -> int:
 
 
 def _with(incident: Incident, companions: Sequence[ErrorEvent]) -> Incident:
-    after = incident.records_after
-    return Incident(incident.rule, incident.printed, incident.error, (*incident.companions, *companions), after,
-                    incident.records_between, incident.step, incident.unit)
+    return replace(incident, companions=(*incident.companions, *companions))
 
 
 def _parts(rule: str, group: list[Incident]) -> Iterator[list[Incident]]:
@@ -231,7 +234,19 @@ def _joined(part: list[Incident], traces: tuple[ErrorEvent, ...]) -> Incident:
     last = min(part, key=lambda i: (i.survived, i.records_after or 0, i.frame is None))
     others = [i.printed for i in part if i is not last]
     before = [t for t in traces if t.source == last.printed.source and t.line <= last.printed.end_line]
+    last = replace(last, ends=_ends(part)) if last.error.type in _ENDS else last
     return _with(last, [*(c for i in part if i is not last for c in i.companions), *others, *before[-1:]])
+
+
+def _ends(part: Sequence[Incident]) -> int:
+    """How often a process ended: what is said in other words, without a record in between, is said of the same end."""
+    told: dict[str, Counter[str]] = {}
+    between: dict[str, set[int]] = {}
+    for incident in part:
+        source, after = incident.printed.source, incident.records_after or 0
+        told.setdefault(source, Counter())[_VARYING.sub("#", incident.error.message)] += incident.printed.count
+        between.setdefault(source, set()).update((after, after + incident.records_between))
+    return sum(max(*wordings.values(), len(between[source])) for source, wordings in told.items())
 
 
 # --- where in the run
