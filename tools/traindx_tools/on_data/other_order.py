@@ -190,17 +190,19 @@ def _directions(column: Column) -> Array | None:
     values, axes = np.linalg.eigh(fast.T @ fast / len(fast))
     kept = values > 1e-9 * max(float(values[-1]), 1e-30)
     taken = fast @ axes[:, kept][:, -DIRECTIONS:] / np.sqrt(values[kept][-DIRECTIONS:])
-    return np.clip(taken, -6, 6)
+    out: Array = np.clip(taken, -6, 6)
+    return out
 
 
 def _without_slow(values: Array) -> Array:
-    """Each column less its mean over the rows around, the row itself left out of what is near it."""
+    """Each column less its mean over the rows around each row."""
     reach = max(3, math.isqrt(len(values)) // 2)
     padded = np.pad(values, ((reach + 1, reach), (0, 0)), mode="reflect")
     sums = np.cumsum(padded, axis=0)
     around = (sums[2 * reach + 1:] - sums[:-2 * reach - 1]) / (2 * reach + 1)
     fast: Array = values - around
-    return fast - fast.mean(axis=0)
+    fast -= fast.mean(axis=0)
+    return fast
 
 
 def _independent(looks: Array) -> float:
