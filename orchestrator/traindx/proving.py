@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -255,7 +255,7 @@ class Planned:
         by_hand = list(by_settings((d for d in fitting if d.groups or d.change.name in self._nowhere),
                                    self._settings))
         made = {d.why for d in by_hand}
-        options = [*own_decisions(self.report, self.folder), *by_hand,
+        options = [*own_decisions(self.report, self.folder, self._settings), *by_hand,
                    *(d for d in fitting if d.change.name not in self._nowhere
                      and not any(w.startswith(d.why) for w in made))]
         beliefs = with_seen(beliefs_about(self.report), options,
@@ -290,16 +290,17 @@ def _symptomless(result: Result) -> bool:
     return not result.verdict.decided and not any(r.changed for r in result.runs)
 
 
-def own_decisions(report: Report, folder: Path) -> Iterator[Decision]:
-    """What follows from this run's own findings, each change once: a patch applied, a file or rows left out."""
+def own_decisions(report: Report, folder: Path, settings: Sequence[Setting] = ()) -> Iterator[Decision]:
+    """What follows from this run's own findings, each change once: a patch applied, a file or rows left out, rows
+    sorted, a setting that is what the data say."""
     made: dict[str, Decision] = {}
-    for decision in _own_decisions(report, folder):
+    for decision in _own_decisions(report, folder, settings):
         first = made.setdefault(str(decision.change), decision)
         made[str(decision.change)] = replace(first, removes=first.removes | decision.removes)
     yield from made.values()
 
 
-def _own_decisions(report: Report, folder: Path) -> Iterator[Decision]:
+def _own_decisions(report: Report, folder: Path, settings: Sequence[Setting]) -> Iterator[Decision]:
     for h in report.seen.verdict.hypotheses:
         if not h.speaks_for:
             continue
@@ -311,6 +312,7 @@ def _own_decisions(report: Report, folder: Path) -> Iterator[Decision]:
                            "The proposed change applied, and nothing else.", specific=True, said=_proposed(report, h))
         for finding in (w.finding for w in h.speaks_for if w.finding.rule[0] == "D"):
             yield from _left_out(finding, h.mode)
+            yield from _as_the_data_say(finding, h.mode, settings)
 
 
 def _patch(report: Report, found: triage.Hypothesis) -> str:
@@ -325,10 +327,24 @@ def _proposed(report: Report, found: triage.Hypothesis) -> str:
     return f"the proposed change of {', '.join(dict.fromkeys(f'{e.path}:{e.line}' for e in edits))}"
 
 
+def _as_the_data_say(finding: Finding, mode: FailureMode, settings: Sequence[Setting]) -> Iterator[Decision]:
+    """The one setting that a finding says to be another than the data, set to what the data are."""
+    if finding.measured.get("kind") != "configuration":
+        return
+    told, found = finding.measured.get("usual"), finding.measured.get("value")
+    own = [s for s in settings if not isinstance(s.value, (bool, str)) and s.value == told]
+    if len(own) != 1 or not isinstance(found, (int, float)):
+        return
+    value = int(found) if isinstance(own[0].value, int) and float(found).is_integer() else float(found)
+    yield Decision(Change("set", {own[0].typed: value}), frozenset({mode.id}),
+                   f"{own[0].name} is {told:g}, and the data say {found:g}: set to that, and nothing else.",
+                   specific=True, said=f"setting {own[0].typed}={value}")
+
+
 def _left_out(finding: Finding, mode: FailureMode) -> Iterator[Decision]:
     """The file that a finding on data is about left out, where it has siblings; the rows that it names left out."""
     file = finding.where.file
-    if not file or finding.severity is Severity.INFO:
+    if not file or not str(file).strip("./") or finding.severity is Severity.INFO:
         return
     modes = frozenset({mode.id})
     by, how = finding.measured.get("by"), finding.measured.get("how")

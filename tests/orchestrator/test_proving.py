@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import wave
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from traindx.by_setting import settings_in
 from traindx.decidable import arranged
 from traindx.diagnose import Report, diagnose
 from traindx.joining import joined
@@ -340,3 +342,29 @@ def test_a_change_that_was_made_is_told_in_words_behind_the_line_that_shows_the_
     for name in interventions():
         assert with_words(Change(name)).endswith(")"), name
         assert ": " not in with_words(Change(name)), "the report cuts the sentence there"
+
+
+def wav(path: Path, rate: int, seed: int) -> None:
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((np.random.default_rng(seed).normal(size=400) * 3000).astype("<i2").tobytes())
+
+
+@pytest.mark.parametrize(("stated", "wanted"), [(44100, ["conf.toml:audio.sample_rate=8000"]), (8000, [])])
+def test_a_setting_that_the_data_contradict_is_set_to_what_they_say(stated: int, wanted: list[str],
+                                                                    tmp_path: Path) -> None:
+    (tmp_path / "clips").mkdir()
+    for i in range(12):
+        wav(tmp_path / "clips" / f"c{i:02}.wav", 8000, i)
+    (tmp_path / "conf.toml").write_text(f'[audio]\ndir = "clips"\nsample_rate = {stated}\nbatch = 12\n')
+    (tmp_path / "train.py").write_text("import tomllib\nC = tomllib.load(open('conf.toml', 'rb'))\n"
+                                       "print(C['audio']['sample_rate'], C['audio']['dir'])\n")
+    (tmp_path / "train.log").write_text("\n".join(f"step {i} loss 1.38{i % 7}" for i in range(60)))
+    seen = diagnose([tmp_path], symptom="the loss does not go down")
+    decisions = list(own_decisions(seen, tmp_path, settings_in("python train.py", tmp_path)))
+    changes = [d for d in decisions if d.change.name == "set"]
+    assert [f"{k}={v}" for d in changes for k, v in d.change.options.items()] == wanted
+    assert all(d.specific for d in changes)
+    assert not [d for d in decisions if d.change.options.get("files") == "."]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from traindx_tools.symptom import predicates
 from traindx_tools.symptom.clauses import Clause
@@ -19,7 +20,7 @@ from traindx_tools.symptom.owners import by_its_value, fits, owned, pronoun, the
 from traindx_tools.symptom.places import against_in, named_level, place_in
 from traindx_tools.symptom.predicates import NORMAL, NOTHING, Predicate
 from traindx_tools.symptom.stated import Place, StatedSymptom, Subject
-from traindx_tools.symptom.subjects import JUDGED_BY_VALUE
+from traindx_tools.symptom.subjects import JUDGED_BY_VALUE, SPLITS
 from traindx_tools.symptom.values import RELATIONS, value_after
 from traindx_tools.symptom.words import Hit, Token
 
@@ -165,6 +166,7 @@ _EMPTY = frozenset({
 def read_clause(clause: Clause, names: Names, before: Subject | None) -> Iterator[tuple[StatedSymptom, Subject | None]]:
     """The observations of a clause; `before`: the subject of the clause before, for "... and then it is NaN"."""
     words = clause.tokens
+    before = _elsewhere(before, words)
     found = mentions(words, names, before)
     hits = _hits(words, found)
     reads: list[Read] = []
@@ -245,6 +247,19 @@ def _valued(found: Mention, words: Sequence[Token], hits: Sequence[Hit[Predicate
     end = found.end + (found.end < len(words) and words[found.end].base in ("=", "at", "of", "~", "<", ">"))
     told = end < len(words) and words[end].kind == "number" and found.subject.family in JUDGED_BY_VALUE
     return told and not found.governed and not any(h.start <= found.end < h.end for h in hits)
+
+
+def _elsewhere(before: Subject | None, words: Sequence[Token]) -> Subject | None:
+    """What was spoken of, on the data that this clause names: "train accuracy is 99 %, but on held-out days it is 42".
+    """
+    named = {SPLITS[b.base] for a, b in pairwise(words) if b.base in SPLITS and a.base in _ON_DATA}
+    if before is None or before.group is None or len(named) != 1:
+        return before
+    bare = " ".join(w for w in before.words.split() if w.lower() not in SPLITS)
+    return replace(before, group=named.pop(), words=bare or before.words)
+
+
+_ON_DATA = frozenset({"on", "in", "for", "at", "the"})
 
 
 def _value_before(found: Mention, words: Sequence[Token]) -> bool:

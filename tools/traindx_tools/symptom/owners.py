@@ -131,8 +131,9 @@ def by_its_value(predicate: Predicate, words: Sequence[Token], hit: Hit[Predicat
     if "score" not in predicate.only or any(
             f.end <= hit.start and not f.governed and f.subject.family not in ("run", "setting") for f in found):
         return []
+    group = next((SPLITS[w.base] for w in words[:hit.start] if w.base in SPLITS), None)
     if "chance" in hit.phrase.split() or predicate.direction == "worse":
-        return [Subject("accuracy", "score", hit.phrase)]
+        return [Subject("accuracy", "score", hit.phrase, group)]
     after = words[hit.end : hit.end + 7]
     at = next((i for i, w in enumerate(after) if w.kind == "number" or w.base in ("chance", "random")), None)
     if at is None or any(w.kind == "mark" for w in after[:at]):
@@ -144,7 +145,7 @@ def by_its_value(predicate: Predicate, words: Sequence[Token], hit: Hit[Predicat
     level = after[at].kind == "word" or words[place].text.rstrip().endswith("%")
     of = place + 1 < len(words) and words[place + 1].base == "of"
     beside = of and any(place < f.start <= place + 4 for f in found)
-    return [Subject("accuracy", "score", words[place].text)] if level and not beside else []
+    return [Subject("accuracy", "score", words[place].text, group)] if level and not beside else []
 
 
 _DENIED = frozenset({"not", "never", "no", "do"})

@@ -245,7 +245,20 @@ def tokens(text: str, vocabulary: frozenset[str]) -> tuple[Token, ...]:
         out.append(
             Token(said, base_of(said, vocabulary) if kind == "word" else said.strip() or "\n", kind, m.start(), m.end())
         )
-    return tuple(out)
+    return tuple(_joined(out))
+
+
+def _joined(found: Sequence[Token]) -> Iterator[Token]:
+    """With "held out" as one word, as readers of logs take it."""
+    i = 0
+    while i < len(found):
+        first, second = found[i], found[i + 1] if i + 1 < len(found) else None
+        if second is not None and first.text.lower() in ("held", "hold") and second.text.lower() == "out":
+            yield Token(f"{first.text} {second.text}", "heldout", "word", first.start, second.end)
+            i += 1
+        else:
+            yield first
+        i += 1
 
 
 T = TypeVar("T")

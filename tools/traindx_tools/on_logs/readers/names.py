@@ -184,6 +184,8 @@ _POSSESSIVE = re.compile(r"(?<=\w)['’]s(?!\w)")
 _JOINED = re.compile(r"mAP|mIoU|mAR|IoU")
 _POWER = re.compile(r"\s?\((?:1[eE]|10\^|10\*\*)(?P<power>[+-]?\d{1,2})\)$")
 """A power of ten in the name is the unit of the values: "lr(1e-3): 3.0" is a rate of 0.003."""
+_HELD_OUT, _WHOLE = re.compile(r"(?<![a-z])(held|hold)[-_ ]out(?![a-z])", re.IGNORECASE), r"\1out"
+"""Two words that are one: held-out, hold_out, held out."""
 _NUMBERED_GROUP = re.compile(rf"\b({'|'.join(GROUPS)})_\d+(?=['’]s\b|[-/ :]|$)", re.IGNORECASE)
 """One of several sets of a kind, as gradient boosting prints them: "valid_1's auc", "validation_0-logloss"."""
 
@@ -201,12 +203,14 @@ def words(original: str) -> list[str]:
 
 def group_word(word: str) -> str | None:
     """The group that a single word states, in whatever language; None for any other word."""
-    return GROUPS.get(word.lower()) or GROUPS.get(in_english(word).lower())
+    plain = _HELD_OUT.sub(_WHOLE, word.lower())
+    return GROUPS.get(plain) or GROUPS.get(in_english(plain).lower())
 
 
 @lru_cache(maxsize=8192)
 def identify(original: str) -> Name:
     """Canonical name and group of a metric name as written, at most a few words long."""
+    original = _HELD_OUT.sub(_WHOLE, original)
     unit = _POWER.search(original)
     wrapped = _WRAPPED.match(original)
     if wrapped is not None:
