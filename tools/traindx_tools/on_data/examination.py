@@ -254,18 +254,18 @@ def _formats(files: Sequence[tuple[Path, str]], reading: _Reading) -> Iterator[t
             reading.artifacts.append(Artifact(name, "unknown", note=f"not read: {error.strerror}"))
             continue
         if form == "npz" and _is_of_a_model(path):
-            reading.artifacts.append(Artifact(name, form, note="holds weights and their moments: no data"))
+            reading.artifacts.append(Artifact(name, form, note="holds weights by their shapes: no data"))
         elif form is not None:
             yield path, name, form
 
 
 def _is_of_a_model(path: Path) -> bool:
-    """Whether an npz holds weights and what an optimizer keeps of each, told by shapes alone."""
-    from traindx_tools.on_weights.npz_shapes import holds_weights_and_moments
+    """Whether an npz holds layers, or weights and what an optimizer keeps of each, told by shapes alone."""
+    from traindx_tools.on_weights.npz_shapes import holds_layers, holds_weights_and_moments
 
     try:
         with zipfile.ZipFile(path) as archive:
-            return holds_weights_and_moments(archive)
+            return holds_weights_and_moments(archive) or holds_layers(archive)
     except (OSError, zipfile.BadZipFile):
         return False
 

@@ -85,6 +85,10 @@ def is_id_name(name: str) -> bool:
     return is_group(name) or _ID.search(_CAMEL.sub("_", name)) is not None
 
 
+FEWEST_STEPS = 8
+"""Numbers by whose distances a measure is told from classes."""
+
+
 def is_target(name: str) -> bool:
     """Whether a field is called as what is to be predicted is."""
     return _TARGET.search(name) is not None
@@ -111,8 +115,30 @@ def is_label(column: Column) -> bool:
         return False
     if values.dtype.kind == "f" and not (np.isfinite(values).all() and (values == np.round(values)).all()):
         return False
-    kinds = len(distinct(values))
-    return 2 <= kinds <= min(MOST_CLASSES, column.rows // ROWS_PER_CLASS)
+    found = distinct(values)
+    if len(found) >= FEWEST_STEPS and not is_target(column.name) and _is_grid(found):
+        return False
+    return 2 <= len(found) <= min(MOST_CLASSES, column.rows // ROWS_PER_CLASS)
+
+
+def _is_grid(values: Array) -> bool:
+    """Whether numbers lie at equal distances of more than one: what was measured each 12 cycles, at each 5 degrees.
+    Classes are numbered by ones."""
+    steps = np.diff(np.sort(values.astype(np.float64)))
+    return bool(steps[0] > 1 and (steps == steps[0]).all())
+
+
+def is_beside_a_target(shards: Sequence[Shard], name: str) -> bool:
+    """Whether another field is what is to be predicted: called so, or the one single number beside vectors."""
+    fields = {n: c for s in shards for n, c in s.columns.items()}
+    if is_target(name) or name not in fields:
+        return False
+    if any(is_target(n) for n in fields if n != name):
+        return True
+    vectors = any(c.kind == "number" and len(c.row_shape) >= 1 and int(np.prod(c.row_shape)) > 1
+                  for c in fields.values())
+    single = [n for n, c in fields.items() if c.is_float and not c.row_shape]
+    return vectors and len(single) == 1
 
 
 def _many(values: Array) -> bool:

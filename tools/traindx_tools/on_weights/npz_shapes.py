@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import zipfile
 from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from traindx_tools.on_weights.unnamed_moments import repeated
 
 MOST_ARRAYS, MOST_HEADER = 2_000, 10_000
+LAYERS = 2
 FEWEST = 3
 """Times that a shape is there: weights, and two moments of each."""
 
@@ -29,6 +32,30 @@ def holds_weights_and_moments(archive: zipfile.ZipFile) -> bool:
         length >= FEWEST and len({s[0] for s in series}) > 1 and any(len(s) > 1 for s in series)
         and all(often[s] >= FEWEST for s in series)
         for place, length in repeated(shapes) if (series := shapes[place:place + length]))
+
+
+def holds_layers(archive: zipfile.ZipFile) -> bool:
+    """Whether all arrays are matrices of one model and their biases, in turn."""
+    names = [n for n in archive.namelist() if n.endswith(".npy")]
+    if not 2 * LAYERS <= len(names) <= MOST_ARRAYS:
+        return False
+    held = [_header(archive, n) for n in names]
+    return all(h is not None and h[1] == "f" for h in held) and are_layers([h[0] for h in held if h is not None])
+
+
+def are_layers(shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether shapes are those of layers, matrix and bias in turn: each vector is as long as its matrix is wide, what
+    one matrix gives the next one takes, and the first axes differ. Tables have one number of rows."""
+    pairs = list(zip(shapes[::2], shapes[1::2], strict=False))
+    if len(shapes) % 2 or len(pairs) < LAYERS:
+        return False
+    for turned in (False, True):
+        layers = [(b, a) if turned else (a, b) for a, b in pairs]
+        for first, last in ((0, -1), (-1, 0)):  # JAX stores in x out, torch out x in
+            if all(len(m) >= 2 and len(v) == 1 and v[0] == m[last] for m, v in layers) and all(
+                    a[last] == b[first] for (a, _), (b, _) in pairwise(layers)):
+                return len({m[0] for m, _ in layers}) > 1 or len({len(m) for m, _ in layers}) > 1
+    return False
 
 
 def holds_masks(archive: zipfile.ZipFile) -> bool:

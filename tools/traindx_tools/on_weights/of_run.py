@@ -196,14 +196,15 @@ def _like_weights(file: str) -> bool:
     or masks of matrices."""
     import zipfile
 
-    from traindx_tools.on_weights.npz_shapes import holds_masks, holds_weights_and_moments
+    from traindx_tools.on_weights.npz_shapes import holds_layers, holds_masks, holds_weights_and_moments
 
     pattern = re.compile(r"weight|bias|kernel|scale|embedding|running_|/w\b|\bw\d|\.w\b")
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             called = sum(bool(pattern.search(n)) for n in names)
-            return called >= max(1, len(names) / 3) or holds_weights_and_moments(archive) or holds_masks(archive)
+            return called >= max(1, len(names) / 3) or any(
+                holds(archive) for holds in (holds_weights_and_moments, holds_masks, holds_layers))
     except (zipfile.BadZipFile, OSError):
         return False
 

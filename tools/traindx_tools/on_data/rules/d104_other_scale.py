@@ -319,6 +319,15 @@ def _stretches_vary(train: Sequence[Shard], rows: int, name: str, part: Part | N
     return len(found) >= 4 and min(found) <= 2.0 * spread
 
 
+def _spread_of_all(group: Sequence[Shard], name: str, part: Part | None) -> float:
+    """The spread over all shards together, where most of them are alike: of shards in an order each has little."""
+    if len(group) < 3:
+        return 0.0
+    mean, std = next((m, s) for p, m, s in _by_part(group, name, () if part is None else (part,)) if p == part)
+    apart = 1.4826 * float(np.median(np.abs(mean - np.median(mean))))
+    return math.hypot(float(np.median(std)), apart)
+
+
 def _between_splits(groups: Sequence[Sequence[Shard]], name: str) -> Iterator[Finding]:
     """Held-out data of another scale than training data."""
     train = next((g for g in groups if g[0].split == "train"), None)
@@ -333,6 +342,8 @@ def _between_splits(groups: Sequence[Sequence[Shard]], name: str) -> Iterator[Fi
         part, ratio, *_ = _telling([(p, r, 0.0, 0.0, 0.0) for p, r, *_ in told], parts)
         m0, s0, m1, s1 = next(t[2:] for t in told if t[0] == part)
         if s1 < s0 and _stretches_vary(train, sum(s.rows for s in group), name, part, s1):
+            continue
+        if s1 > s0 and s1 < SPLIT_RATIO * _spread_of_all(train, name, part):
             continue
         what = of(name, group[0]) if part is None else f"{part.told} of {of(name, group[0])}"
         yield RULE.finding(

@@ -14,7 +14,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, of, percent, place, rows
-from traindx_tools.on_data.roles import is_apart_by_split, is_label, keys
+from traindx_tools.on_data.roles import is_apart_by_split, is_beside_a_target, is_label, keys
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.table import DataSet
@@ -141,6 +141,7 @@ def _unseen(data: DataSet, name: str) -> Iterator[Finding]:
                     shard.name,
                     bearing=Bearing.SIGN,
                     title="Held-out classes that training lacks",
-                    severity=Severity.MEDIUM if share >= UNKNOWN_SHARE and not rare else Severity.INFO,
+                    severity=Severity.MEDIUM if share >= UNKNOWN_SHARE and not rare and not is_beside_a_target(
+                        data.shards, name) else Severity.INFO,
                     measured={"field": name, "share": share, "kind": "unseen"},
                 )

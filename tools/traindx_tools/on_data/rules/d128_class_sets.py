@@ -14,7 +14,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import listed, percent, place
-from traindx_tools.on_data.roles import is_label, keys, label_name
+from traindx_tools.on_data.roles import is_beside_a_target, is_label, keys, label_name
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import DataSet
@@ -116,5 +116,6 @@ def _missing(
         place(shard, name),
         shard.name,
         bearing=Bearing.SIGN,
+        severity=Severity.INFO if is_beside_a_target(data.shards, name) else None,
         measured={"field": name, "share": share, "split": split, "lacking": int(lacking.sum()), "kind": "lacking"},
     )
