@@ -300,6 +300,15 @@ def own_decisions(report: Report, folder: Path, settings: Sequence[Setting] = ()
     yield from made.values()
 
 
+def has_own(report: Report, folder: Path, command: str, workspace: Path) -> bool:
+    """Whether a finding on this run's own data asks for a change that undoes one cause alone."""
+    if not decidable(report):
+        return False
+    unlinked.made(folder)
+    return any(d.specific and d.change.name != "patch" for d in own_decisions(report, folder,
+                                                                             settings_in(command, workspace)))
+
+
 def _own_decisions(report: Report, folder: Path, settings: Sequence[Setting]) -> Iterator[Decision]:
     for h in report.seen.verdict.hypotheses:
         if not h.speaks_for:

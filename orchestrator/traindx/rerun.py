@@ -28,7 +28,7 @@ from traindx.joining import joined
 from traindx.model import Verify
 from traindx.notices import Say, begun, unsaid
 from traindx.planting import with_planted
-from traindx.proving import decidable, with_experiments
+from traindx.proving import decidable, has_own, with_experiments
 from traindx.sandbox import find_sandbox, refused_a_write
 from traindx.seen_at_once import seen_at_once
 from traindx.stopping import run_here
@@ -361,13 +361,20 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     if budget == 0 or rerun.outcome.cancelled:
         return better
     control = control_of(rerun, folder)
-    if control is not None and rerun.outcome.exit_code == 0 and decidable(better):
-        outcome = choose(better.seen.symptom, better.seen.run, better.seen.findings, control)
-        better, took = with_planted(better, command, workspace, folder / "planted", folder / "live", outcome,
-                                    rerun.outcome.seconds, budget, say)
+    plants = control is not None and rerun.outcome.exit_code == 0
+
+    def planted(report: Report, seconds: float | None) -> tuple[Report, float]:
+        outcome = choose(report.seen.symptom, report.seen.run, report.seen.findings, control)
+        return with_planted(report, command, workspace, folder / "planted", folder / "live", outcome,
+                            rerun.outcome.seconds, seconds, say)
+
+    later = plants and has_own(better, folder / "experiments", command, workspace)  # what one change of its own decides
+    if plants and not later and decidable(better):
+        better, took = planted(better, budget)
         budget = max(1.0, budget - took) if budget is not None else None
-    return with_experiments(better, command, workspace, folder / "experiments", rerun.outcome.seconds, budget, say,
-                            control, screens=screens)
+    after = with_experiments(better, command, workspace, folder / "experiments", rerun.outcome.seconds, budget, say,
+                             control, screens=screens)
+    return planted(after, budget)[0] if later and decidable(after) else after
 
 
 def control_of(rerun: Rerun, folder: Path) -> Trace | None:

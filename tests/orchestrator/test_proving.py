@@ -20,6 +20,7 @@ from traindx.proving import (
     MOST_VAIN,
     Planned,
     fitting_decisions,
+    has_own,
     own_decisions,
     proven,
     with_experiments,
@@ -368,3 +369,4 @@ def test_a_setting_that_the_data_contradict_is_set_to_what_they_say(stated: int,
     assert [f"{k}={v}" for d in changes for k, v in d.change.options.items()] == wanted
     assert all(d.specific for d in changes)
     assert not [d for d in decisions if d.change.options.get("files") == "."]
+    assert has_own(seen, tmp_path / "own", "python train.py", tmp_path) is bool(wanted)

@@ -39,7 +39,7 @@ def test_a_model_among_data_is_no_data(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_whole_numbers_or_that_is_damaged_is_none(tmp_path: Path) -> None:
-    np.savez(tmp_path / "ids.npz", np.zeros((31, 32), int), np.zeros(32, int), np.zeros((32, 16), int), np.zeros(16, int))
+    np.savez(tmp_path / "ids.npz", *(np.zeros(s, int) for s in ((31, 32), (32,), (32, 16), (16,))))
     with zipfile.ZipFile(tmp_path / "ids.npz") as archive:
         assert not holds_layers(archive)
     with zipfile.ZipFile(tmp_path / "odd.npz", "w") as archive:
