@@ -130,3 +130,33 @@ def test_each_arm_of_the_code_can_be_made(tmp_path: Path) -> None:
     assert len({a.said for a in arms}) == len(arms)
     for arm in arms:
         assert prepare(parse_change(str(arm.change)), "python train.py", tmp_path).files["train.py"] != SCRIPT.encode()
+
+
+ORDERED = '''
+def risk(score, days, names, rows):
+    order = torch.argsort(days)
+    score, days = score[order], days[order]
+    names = sorted(names, key=len)
+    names.sort()
+    last = (days + 1).argsort(dim=0)
+    rank = days.argsort()
+    done = sorted(rows, reverse=False)
+    low = np.argsort(-days)
+    some = sorted(r for r in rows)
+    return score[rank], names[0], rows[last]
+'''
+
+
+def test_sorts_go_the_other_way_round_and_orders_are_undone() -> None:
+    made = {}
+    for edit in edits_of(ORDERED, ast.parse(ORDERED)):
+        text = ORDERED[:edit.start] + edit.text + ORDERED[edit.end:]
+        ast.parse(text)
+        made.setdefault(edit.do, set()).add(text.splitlines()[edit.line - 1].strip())
+    assert made["turned"] >= {
+        "order = torch.argsort(-days)", "names = sorted(names, key=len, reverse=True)", "names.sort(reverse=True)",
+        "last = (-(days + 1)).argsort(dim=0)", "rank = (-days).argsort()", "done = sorted(rows, reverse=True)"}
+    assert made["undone"] == {
+        "score, days = score[order.argsort()], days[order]", "score, days = score[order], days[order.argsort()]",
+        "return score[rank.argsort()], names[0], rows[last]", "return score[rank], names[0], rows[last.argsort()]"}
+    assert not any("r for r in rows," in text for text in made["turned"])

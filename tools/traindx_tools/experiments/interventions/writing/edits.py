@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from traindx_tools.experiments.interventions.writing.offsets import Offsets
 
 LEFT_OUT, UNWRAPPED, TURNED, SWAPPED, EXCHANGED = "left-out", "unwrapped", "turned", "swapped", "exchanged"
+UNDONE = "undone"
 ALWAYS, NEVER, WHOLE, PLAIN = "always", "never", "whole", "plain"
-KINDS = (LEFT_OUT, UNWRAPPED, TURNED, SWAPPED, EXCHANGED, ALWAYS, NEVER, WHOLE, PLAIN)
+KINDS = (LEFT_OUT, UNWRAPPED, TURNED, SWAPPED, EXCHANGED, ALWAYS, NEVER, WHOLE, PLAIN, UNDONE)
 LONGEST = 64
 """Characters of a piece of source that a person is shown."""
 IN_A_MODEL = 0.4
@@ -70,6 +71,7 @@ class _Source:
         self.imported = {a.asname or a.name.partition(".")[0] for node in ast.walk(tree)
                          if isinstance(node, (ast.Import, ast.ImportFrom)) for a in node.names}
         self.sliced = _complements(tree)
+        self.orders = _orders(tree)
 
     def edits(self) -> Iterator[Edit]:
         for body, model in _bodies(self.tree.body, False):
@@ -113,6 +115,8 @@ class _Source:
             yield self._made(TURNED, node, statement, str(not node.value), 3.5)
         elif isinstance(node, ast.Subscript) and _is_slice(node.slice) and ast.dump(node.value) not in self.sliced:
             yield self._made(WHOLE, node, statement, self._alone(node.value), 3.0)
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id in self.orders:
+            yield self._made(UNDONE, node, statement, f"{self._alone(node.value)}[{node.slice.id}.argsort()]", 2.5)
 
     def _of_call(self, node: ast.Call, statement: ast.stmt) -> Iterator[Edit]:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else (
@@ -122,6 +126,7 @@ class _Source:
             func = self.offsets.of(node.func)
             text = func[:len(func) - len(name)] + _OTHER[name] + told[len(func):]
             yield self._made(TURNED, node, statement, text, 4.0)
+        yield from self._reversed(node, name, statement)
         inner = self._inner(node)
         if inner is not None and name not in _OTHER_TYPE and not name[:1].isupper() and not (
                 isinstance(statement, ast.Expr) and statement.value is node):
@@ -131,6 +136,23 @@ class _Source:
         plain = [a for a in node.args if isinstance(a, (ast.Name, ast.Attribute))]
         if len(node.args) >= 2 and plain[:2] == node.args[:2] and name not in _OTHER_TYPE:
             yield self._two(statement, node.args[0], node.args[1], 2.0)
+
+    def _reversed(self, node: ast.Call, name: str, statement: ast.stmt) -> Iterator[Edit]:
+        """A sort the other way round: of numbers by their negatives, of a list by `reverse`; a flag that is there is
+        turned over as it is."""
+        told, given = self.offsets.of(node), {k.arg for k in node.keywords}
+        bare = any(isinstance(a, (ast.GeneratorExp, ast.Starred)) for a in node.args)
+        if (name == "sorted" and node.args and not bare) or (
+                name == "sort" and not node.args and isinstance(statement, ast.Expr)):
+            if "reverse" not in given:
+                joint = "" if told[:-1].rstrip().endswith(("(", ",")) else ", "
+                yield self._made(TURNED, node, statement, f"{told[:-1]}{joint}reverse=True)", 3.0)
+        elif name == "argsort" and "descending" not in given and not bare:
+            over = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+            if over is not None and not isinstance(over, ast.UnaryOp):
+                turned = f"-{self._alone(over)}"
+                yield self._made(TURNED, over, statement, turned if node.args or not isinstance(over, _ATOMS) else
+                                 f"({turned})", 3.0)
 
     def _inner(self, node: ast.Call) -> ast.expr | None:
         """What a call changes, where it may well give the same kind of thing: the object of a method, or the first
@@ -272,6 +294,15 @@ def _complements(tree: ast.Module) -> frozenset[str]:
             chosen.add(ast.dump(node.slice))
     cut = {value for value, ends in upto.items() if ends & onward.get(value, set())}
     return frozenset(cut | (chosen & turned))
+
+
+def _orders(tree: ast.Module) -> frozenset[str]:
+    """Names of what `argsort` gives: indexing by one puts rows in an order, and by its own argsort back again."""
+    return frozenset(
+        target.id for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets if isinstance(target, ast.Name)
+        and isinstance(node.value.func, (ast.Name, ast.Attribute))
+        and (node.value.func.attr if isinstance(node.value.func, ast.Attribute) else node.value.func.id) == "argsort")
 
 
 def _begins_with(node: ast.expr, names: set[str]) -> bool:
