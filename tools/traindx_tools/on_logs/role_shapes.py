@@ -15,7 +15,7 @@ _OTHER_SCHEDULES = frozenset({
     "momentum", "mom", "dropout", "drop", "decay", "wd", "ema", "gamma", "lam", "lambda", "mask", "ratio",
     "progress", "frac", "fraction", "share", "coef", "coeff", "weight", "w", "prob", "p", "annealing", "anneal",
     "alpha", "sigma", "std", "noise", "pct", "percent", "percentage", "time", "mem", "memory", "clip",
-    "threshold", "thresh", "sparsity", "acc", "accuracy", "f1",
+    "threshold", "thresh", "sparsity", "acc", "accuracy", "f1", "augment", "augmentation", "aug",
 })
 """Words of other quantities that follow a schedule, or grow without noise."""
 _NO_LOSS = frozenset({

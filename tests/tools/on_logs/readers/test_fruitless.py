@@ -10,6 +10,7 @@ import pytest
 
 from traindx_tools.on_logs import Run, read_run
 from traindx_tools.on_logs.readers import understanding
+from traindx_tools.on_logs.readers.text_reading import TextReading
 
 RANDOM = random.Random(7)
 NAMES = ["".join(RANDOM.choices(string.ascii_lowercase, k=9)) for _ in range(6_000)]
@@ -42,6 +43,24 @@ def test_names_without_a_value_are_given_up_and_counted(tmp_path: Path, worked_o
     assert {s.name: list(s.values) for s in run.series} == {"loss": pytest.approx([3 - i / 10 for i in range(8)])}
     assert run.artifacts[0].unused == len(lines)
     assert f"{len(lines):,} of" in run.artifacts[0].note
+
+
+@pytest.mark.parametrize("between", [[], ["step 1 loss 0.5"]])
+def test_a_line_that_comes_again_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                               between: list[str]) -> None:
+    learned: list[str] = []
+    learn = TextReading.learn
+
+    def counted(self: TextReading, text: str, mask: bytes, times: int = 1) -> object:
+        learned.append(text)
+        return learn(self, text, mask, times)
+
+    monkeypatch.setattr(TextReading, "learn", counted)
+    lines = [f"opened {name} with {i % 7} wheels" for i, name in enumerate(NAMES[:2000])]
+    again = [line for _ in range(3000) for line in (*between, "opened harbour with 3 wheels")]
+    run = read(tmp_path, [*lines, *again, *(f"step {i} loss {3 - i / 10:.2f}" for i in range(8))])
+    assert learned.count("opened harbour with 3 wheels") <= 2
+    assert run.artifacts[0].unused == 5_000
 
 
 @pytest.mark.parametrize("late", ["{name}: loss 0.5 at step 12", "opened {name} at step 12 with loss=0.5",

@@ -180,3 +180,56 @@ def test_the_best_epoch_that_is_told_again_is_no_record(tmp_path: Path) -> None:
     run = read(tmp_path, *(f"epoch {e} train loss {2 / e:.4f} val loss {1 + abs(e - 5) / 10:.4f}" for e in range(1, 9)),
                "Best epoch: 5 (val loss 1.0000)")
     assert of(run, "loss", "validation").epoch.tolist() == list(range(1, 9))
+
+
+def test_names_behind_their_values_as_darknet_prints_them(tmp_path: Path) -> None:
+    run = read(tmp_path, *(f" {i}: {2 / i:.6f}, {3 / i:.6f} avg loss, 0.001000 rate, 1.231 seconds, {i * 64} images, "
+                           "2.1 hours left" for i in range(1, 12)))
+    loss = of(run, "loss")
+    assert loss.step.tolist() == list(range(1, 12))
+    assert loss.values == pytest.approx([3 / i for i in range(1, 12)], abs=1e-6)
+    run = read(tmp_path, *(f"epoch {e} {2 / e:.3f} train loss | {3 / e:.3f} val loss | 0.{50 + e} val acc"
+                           for e in range(1, 9)))
+    assert of(run, "loss", "validation").values == pytest.approx([3 / e for e in range(1, 9)], abs=1e-3)
+    assert of(run, "accuracy", "validation").values.tolist() == [round(0.5 + e / 100, 2) for e in range(1, 9)]
+
+
+@pytest.mark.parametrize("line", [
+    "step {i} loss: {v:.3f} acc, 5 batches", "step {i} loss {v:.3f} acc {v:.3f}, 3 epochs",
+    "step {i} loss={v:.3f} s, acc={v:.3f} loss"])
+def test_names_before_their_values_stay_those(tmp_path: Path, line: str) -> None:
+    run = read(tmp_path, *(line.format(i=i, v=2 / i) for i in range(1, 12)))
+    assert of(run, "loss").values == pytest.approx([2 / i for i in range(1, 12)], abs=1e-3)
+
+
+def test_the_number_of_a_net_or_an_output_is_no_value(tmp_path: Path) -> None:
+    """As Caffe's solver prints."""
+    run = read(tmp_path, *(line for i in range(0, 900, 100) for line in (
+        f"I1127 10:00:0{i // 100}.1  4242 solver.cpp:228] Iteration {i}, loss = {2 - i / 900:.5f}",
+        f"I1127 10:00:0{i // 100}.2  4242 solver.cpp:337] Iteration {i}, Testing net (#0)",
+        f"I1127 10:00:0{i // 100}.3  4242 solver.cpp:404]     Test net output #0: accuracy = 0.{50 + i // 50}",
+        f"I1127 10:00:0{i // 100}.3  4242 solver.cpp:404]     Test net output #1: loss = {2.5 - i / 900:.5f} (* 1)")))
+    assert {(s.group, s.name) for s in run.series} == {("train", "loss"), ("test", "accuracy"), ("test", "loss")}
+    assert of(run, "accuracy", "test").step.tolist() == list(range(0, 900, 100))
+    assert read(tmp_path, *(f"step #{i} loss {2 - i / 10}" for i in range(9))).loss.step.tolist() == list(range(9))
+
+
+def test_a_table_whose_names_are_of_several_words(tmp_path: Path) -> None:
+    """As scikit-learn's gradient boosting prints."""
+    run = read(tmp_path, "      Iter       Train Loss   Remaining Time ", *(
+        f"{i:10d} {2 / i:16.4f} {(20 - i) / 3:15.2f}s" for i in range(1, 11)))
+    assert of(run, "loss").step.tolist() == list(range(1, 11))
+    assert of(run, "loss").values == pytest.approx([2 / i for i in range(1, 11)], abs=1e-4)
+
+
+def test_a_table_of_single_words_stays_one(tmp_path: Path) -> None:
+    run = read(tmp_path, "epoch   loss acc    lr", *(f"{e}   {2 / e:.4f} 0.{50 + e}    0.1" for e in range(1, 9)))
+    assert {s.name for s in run.series} == {"loss", "accuracy", "learning_rate"}
+    assert of(run, "loss").epoch.tolist() == list(range(1, 9))
+
+
+def test_full_bars_of_epochs_that_are_not_printed_give_no_step(tmp_path: Path) -> None:
+    run = read(tmp_path, *(f"loss: {2 - e / 10:.4f} ||: 100%|##########| 230/230 [00:1{e}<00:00, 15.3it/s]\n"
+                           f"validation accuracy: 0.{50 + e}" for e in range(6)))
+    assert np.isnan(of(run, "loss").step).all()
+    assert of(run, "loss").values == pytest.approx([2 - e / 10 for e in range(6)])

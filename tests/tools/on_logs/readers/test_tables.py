@@ -162,3 +162,44 @@ def test_rows_longer_than_a_line_that_are_cut_are_told(tmp_path: Path) -> None:
     run = read(tmp_path, text[: text.rindex(",0", 0, -20_000)], "metrics.csv")
     assert all(len(s) == 7 for s in run.series)
     assert "1 damaged lines skipped" in run.artifacts[0].note
+
+
+FORMS_OF_BATCHES = {"csv": "{e},{b},{v}\n", "jsonl": '{{"epoch": {e}, "batch": {b}, "loss": {v}}}\n'}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_BATCHES)
+def test_batches_of_an_epoch_count_on_in_tables_too(tmp_path, form):
+    rows = [(e, b, 3 - e / 5 - b / 500) for e in range(5) for b in range(0, 100, 10)]
+    path = tmp_path / f"metrics.{form}"
+    path.write_text(("epoch,batch,loss\n" if form == "csv" else "") + "".join(
+        FORMS_OF_BATCHES[form].format(e=e, b=b, v=v) for e, b, v in rows))
+    run = read_run([path])
+    (loss,) = run.series
+    assert loss.step.tolist() == [e * 100 + b for e, b, _ in rows]
+    assert loss.epoch.tolist() == [e for e, _, _ in rows]
+    assert loss.values.tolist() == pytest.approx([v for _, _, v in rows])
+    assert "starts over with each epoch" in run.artifacts[0].note
+
+
+@pytest.mark.parametrize("form", FORMS_OF_BATCHES)
+def test_a_counter_that_goes_back_for_another_reason_stays(tmp_path, form):
+    rows = [*((s // 40, s) for s in range(0, 120, 10)), *((s // 40, s) for s in range(60, 200, 10))]  # it was resumed
+    path = tmp_path / f"metrics.{form}"
+    path.write_text(("epoch,batch,loss\n" if form == "csv" else "") + "".join(
+        FORMS_OF_BATCHES[form].format(e=e, b=b, v=2 - b / 500) for e, b in rows))
+    (loss,) = read_run([path]).series
+    assert loss.step.tolist() == [b for _, b in rows]
+
+
+def test_batches_beside_cells_that_are_none_change_nothing(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("epoch,batch,loss\n" + "".join(f"{e},{'' if b == 3 else b},{2 - e / 5}\n,x,\n"
+                                                   for e in range(4) for b in range(5)))
+    (loss,) = read_run([path]).series
+    assert len(loss) == 20
+
+
+def test_columns_of_a_document_on_one_line_are_read(tmp_path):
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"history": {"loss": [3 - i / 5 for i in range(8)], "val_loss": [3.1] * 8}}))
+    assert {(s.group, len(s)) for s in read_run([path]).series} == {("train", 8), ("validation", 8)}

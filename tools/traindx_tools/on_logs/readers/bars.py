@@ -19,6 +19,11 @@ def is_drawn(text: str) -> bool:
     return "%" in text and _DRAWN.search(text) is not None
 
 
+FITTED = re.compile(r"\s*\d+/\d+ - \d+m?s - ")
+"""How Keras writes an epoch, or an evaluation, in one line (`verbose=2`)."""
+ENDS_IN_NAME = re.compile(r"[A-Za-z_]\w*:\s*$")
+NUMBER_ALONE = re.compile(r"\s+[-+]?\d[\d.e+-]*(?:\s|$)")
+"""The name at the end of a bar whose value has no room but in the next line, and such a line."""
 _BEHIND = re.compile(r"\d+/\d+ \[[^\]]*<[^\]]*\]")
 """The end of a tqdm bar: what it is given to show stands inside the brackets."""
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import prefixes
-from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
+from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS, Counters, settle
 from traindx_tools.on_logs.readers.envelopes import remark, told_by_logger
 from traindx_tools.on_logs.readers.growing import unknown
 from traindx_tools.on_logs.readers.halving import Records
@@ -197,6 +197,8 @@ class RowReading:
     """What is to be said of columns that tell the values of another one."""
     of_logger: str = ""
     """What is to be said of numbers that are its logger's own."""
+    of_steps: str = ""
+    """What is to be said of a counter that starts over with each epoch."""
     notes: list[Note] = field(default_factory=list)
     _noted: Counter[str] = field(default_factory=Counter)
     written: WrittenCells | None = None
@@ -318,11 +320,27 @@ class RowReading:
             own = told_by_logger(held, members)
             self.of_logger = remark(own)
             self.recorder.forget(own)
+        self._settle()
         self.recorder.count_apart()
         factors = {k: k.name.factor for k in self.recorder.counts() if k.name.factor != 1.0}
         self.recorder.scale(factors)
         series, self.twins = without_twins(self.recorder.series())
         return Run(series=series, planned_steps=self.planned, notes=tuple(self.notes))
+
+
+    def _settle(self) -> None:
+        """Lets a counter that starts over with each epoch count on, as `settle` does for lines of text."""
+        self.recorder.even_out()
+        step, epoch = self.recorder.step.told(), self.recorder.epoch.told()
+        at = np.flatnonzero(np.isfinite(step))
+        if not np.isfinite(epoch[at]).all() or not ((np.diff(step[at]) < 0) & (np.diff(epoch[at]) > 0)).any():
+            return
+        counters = Counters()
+        counters.slot.extend(np.where(np.isfinite(step), 0, -1).astype(np.int8))
+        counters.total.extend(unknown(len(step)))
+        settled = settle(step, epoch, counters)
+        self.recorder.step.put(0, settled.step)
+        self.of_steps = settled.remark
 
 
 def _key(name: str, group: str, rank: int | None) -> Key:

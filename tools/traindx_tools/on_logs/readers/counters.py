@@ -112,6 +112,8 @@ def _settle_one(step: Floats, epoch: Floats, total: Floats, slot: int) -> tuple[
     if slot % 10 == BARE and len(step) >= STANDING and not np.isfinite(total).any() and (step == step[0]).all():
         return np.full_like(step, np.nan), "the number at the head of its lines never changes: no step is known"
     fell, known = step[1:] < step[:-1], np.isfinite(epoch)
+    if len(step) >= STANDING and not known.any() and (step == total).all() and (step == step[0]).all():
+        return np.full_like(step, np.nan), "a bar at the end of each epoch, and no epoch is printed: no step is known"
     if not known.all() and (known.any() or not fell.any()):
         return step, ""
     ends = (step == total) | (step == total - 1)

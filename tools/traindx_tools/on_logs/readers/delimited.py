@@ -151,7 +151,8 @@ class _Table:
         counts = self.reading.recorder.counts()
         unread = self.written.remark({key.original: n for key, n in counts.items()})
         told = self.reading.run()
-        note = "; ".join(filter(None, (damaged, self.reading.recorder.remark, self.reading.twins, unread)))
+        said = (damaged, self.reading.recorder.remark, self.reading.twins, unread, self.reading.of_steps)
+        note = "; ".join(filter(None, said))
         return merge([told, Run(artifacts=(Artifact(
             self.source, _format(self.names, self.delimiter), rows=self.reading.recorder.read, note=note,
             unread=unread),))])

@@ -57,7 +57,8 @@ def sniff_lines(head: Head) -> float:
     records = [r for r in map(parse, lines) if isinstance(r, dict)]
     if len(records) < 0.6 * len(lines):
         return 0.0
-    is_log = [columns.looks_like_metrics(flatten(r)) for r in records]
+    is_log = [columns.looks_like_metrics(n for n, cell in flatten(r).items() if not isinstance(cell, list))
+              for r in records]  # a line of columns is a document
     return 0.85 if sum(is_log) >= 0.3 * len(is_log) else 0.3
 
 
@@ -92,7 +93,8 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
     reading.recorder.even_out()
     unread = written.remark({key.original: n for key, n in reading.recorder.counts().items()})
     told = reading.run()
-    note = "; ".join(filter(None, (damage, reading.recorder.remark, reading.twins, unread, reading.of_logger)))
+    said = (damage, reading.recorder.remark, reading.twins, unread, reading.of_logger, reading.of_steps)
+    note = "; ".join(filter(None, said))
     read = Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read, note=note, unread=unread),))
     return merge([told_by_epoch(told), read])
 
@@ -205,7 +207,7 @@ def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str
         flat = flatten(record)
         reading.row(number, tuple(flat), tuple(flat.values()))
     told, rows_read = reading.run(), reading.recorder.rows
-    said = "; ".join(filter(None, (note, reading.twins, reading.of_logger)))
+    said = "; ".join(filter(None, (note, reading.twins, reading.of_logger, reading.of_steps)))
     return merge([told, Run(artifacts=(Artifact(source.name, form, rows=rows_read, note=said),))])
 
 

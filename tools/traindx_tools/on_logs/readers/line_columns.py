@@ -111,7 +111,7 @@ class ByColumns:
             shape = self.reading.known(mask)
             if shape is None:
                 at = int(places[0])
-                shape = self.reading.learn(block.text(at), mask)
+                shape = self.reading.learn(block.text(at), mask, len(places))
                 if self.reading.known(mask) is None:
                     alone.append(places)
                     first[at] = shape

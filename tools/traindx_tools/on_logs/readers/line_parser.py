@@ -21,7 +21,7 @@ from traindx_tools.on_logs.readers.line_names import (
     unname_groups,
 )
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Counter, Draft, Field, Plan
-from traindx_tools.on_logs.readers.line_tokens import glued, in_a_name, in_order, unit_behind, unwrapped
+from traindx_tools.on_logs.readers.line_tokens import glued, in_a_name, in_order, names_first, unit_behind, unwrapped
 from traindx_tools.on_logs.readers.names import IGNORED, TRAIN, VALIDATION, Name, group_word, identify, words
 from traindx_tools.on_logs.readers.numbers import may_be_scaled, unit, value, whole
 from traindx_tools.on_logs.readers.pairs import EVALUATED, is_accuracy_beside, named_by_neighbours, named_pair
@@ -87,6 +87,7 @@ def plan_line(parts: list[str], group: str | None = None) -> Plan:
     text = "".join(parts)
     if len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(_DRAWING.sub(" ", _WRAPPER.sub("", text[:_MAX_LOOK]))):
         return NOTHING
+    parts = names_first(parts) or parts
     draft = Draft(group=group, parts=parts)
     _read_tokens(parts, draft)
     bar = "keras" if _KERAS.match(text) else "tqdm" if _TQDM.search(text) else ""
@@ -192,6 +193,9 @@ def _read_one(draft: Draft, gap: str, token: int, total: int | None, found: tupl
     elif not phrase:
         _read_nameless(draft, token, total, found, gap, text, after)
     elif in_unit or _lasts(found, after) or not _read_counter(draft, phrase, token, total, text, conn):
+        if gap.endswith("#"):
+            note_groups(draft, " ".join(phrase))
+            return  # which one of several: "Testing net (#0)"
         phrase += [in_unit.group().strip()] if in_unit else []
         over = total if draft.scales == (1.0, 1.0) else None
         read_metric(draft, phrase, token, over, found, conn, text, gap, after)

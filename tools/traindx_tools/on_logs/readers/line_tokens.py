@@ -99,3 +99,26 @@ def in_a_name(gap: str, token: str, after: str) -> str | None:
     last = word.split()[-1:] if word == gap.rstrip(" _@-") else []
     counts = bool(last) and last[0].isalpha() and identify(last[0] + token).known and not identify(last[0]).known
     return f"{word}{token}{after}" if counts else None
+
+
+_NAME_BEHIND = re.compile(r"(\s+)([A-Za-z][A-Za-z_ ]{0,30}?)\s*([,;|]?)\s*")
+FEWEST_BEHIND = 2
+"""Known names behind their numbers from which on a line is written so."""
+
+
+def names_first(parts: list[str]) -> list[str] | None:
+    """Text and numbers in turn with each name before its number, where a line has them behind: "2.31 avg loss, 0.001
+    rate, 6400 images"; None for other lines."""
+    if not any(part.rstrip().endswith((",", ";", "|")) for part in parts[2:-1:2]):
+        return None
+    found = {at: m for at in range(2, len(parts), 2) if (m := _NAME_BEHIND.fullmatch(parts[at])) is not None
+             and (m[3] or at == len(parts) - 1)}
+    known = [m for m in found.values() if (name := identify(m[2])).known and (name.measured or name.canonical != m[2])]
+    named_before = any(part.rstrip()[-1:] in "=:" and part.strip(" :=") for part in parts[:-1:2])
+    if len(known) < FEWEST_BEHIND or named_before:
+        return None
+    told = list(parts)
+    for at, m in found.items():
+        told[at] = ", "
+        told[at - 2] = f"{told[at - 2]}{m[2]}: "
+    return told

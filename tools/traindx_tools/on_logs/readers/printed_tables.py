@@ -118,7 +118,8 @@ class PrintedTables:
         if names and _SPACY.match(text):
             names = [_spacy_name(n) for n in names]
         if names:
-            self._header, self._misses, self._maybe = detection_tables.loss_columns(names), 0, []
+            self._header, self._misses = detection_tables.loss_columns(names), 0
+            self._maybe = _columns_of_a_counter(_names_of_words(text)) if not cells or cells == text.split() else []
         else:
             self._maybe = detection_tables.loss_columns(_columns_of_a_counter(cells or _names_in(text)))
         return bool(names)
@@ -231,6 +232,12 @@ def _names_in(text: str) -> list[str]:
         return _cells(text)
     wide = [c for c in _WIDE_GAP.split(text.strip()) if c]
     return wide if len(wide) == len(text.split()) or _SPACY.match(text) else text.split()
+
+
+def _names_of_words(text: str) -> list[str]:
+    """The names that wide gaps part, where some are of several words ("Iter   Train Loss"); else none."""
+    wide = [c for c in _WIDE_GAP.split(text.strip()) if c]
+    return wide if len(wide) < len(text.split()) and "\t" not in text.strip() else []
 
 
 def _columns_of_a_counter(names: list[str]) -> list[str]:

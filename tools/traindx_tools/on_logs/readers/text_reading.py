@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.readers import line_tokens, named_digits, notes
-from traindx_tools.on_logs.readers.bars import Bars, Record, behind_bar
+from traindx_tools.on_logs.readers.bars import ENDS_IN_NAME, FITTED, NUMBER_ALONE, Bars, Record, behind_bar
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
@@ -34,10 +33,6 @@ _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _BARS = ("|", "│", "┃", "║")
-_FITTED = re.compile(r"\s*\d+/\d+ - \d+m?s - ")
-"""How Keras writes an epoch, or an evaluation, in one line (`verbose=2`)."""
-_ENDS_IN_NAME = re.compile(r"[A-Za-z_]\w*:\s*$")
-_NUMBER_ALONE = re.compile(r"\s+[-+]?\d[\d.e+-]*(?:\s|$)")
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -56,6 +51,8 @@ class TextReading:
     firm: set[Key] = field(default_factory=set)
     understanding: Understanding = field(default_factory=Understanding)
     _shapes: dict[bytes, Shape] = field(default_factory=dict)
+    _given_up: set[int] = field(default_factory=set)
+    """Lines that came to nothing, as very many like them did, and that were met once."""
     _bars: Bars = field(default_factory=Bars)
     _tables: PrintedTables = field(default_factory=PrintedTables)
     _in_traceback: bool = False
@@ -96,7 +93,7 @@ class TextReading:
         """Reads one line."""
         self.lines += 1
         if self._open:
-            text, self._open = f" {self._open} {text.lstrip()}" if _NUMBER_ALONE.match(text) else text, ""
+            text, self._open = f" {self._open} {text.lstrip()}" if NUMBER_ALONE.match(text) else text, ""
         mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
         shape = self._shapes.get(mask)
         if shape is not None and shape.named and (own := named_digits.digits(text, shape.named)) != shape.digits:
@@ -155,8 +152,9 @@ class TextReading:
             return True
         return self._in_traceback
 
-    def learn(self, text: str, mask: bytes) -> Shape:
-        """Works out the shape of a line that is met for the first time."""
+    def learn(self, text: str, mask: bytes, times: int = 1) -> Shape:
+        """Works out the shape of a line that is met for the first time, so many times. What was given up is remembered
+        only where it comes again."""
         prefix = self.launched.prefix(text)
         body = text[prefix.end:]
         parts = line_tokens.split(body)
@@ -172,7 +170,7 @@ class TextReading:
         shape = Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
                        body[:1] in _BARS, announces=announced_by(body), commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
-        shape.fitting = plan.epoch is None and (plan.bar == "keras" or _FITTED.match(body) is not None)
+        shape.fitting = plan.epoch is None and (plan.bar == "keras" or FITTED.match(body) is not None)
         shape.writer = prefix.logger or writer_before(body)
         shape.named = named_digits.positions(text, spans, prefix.end, shape.keys)
         shape.digits = named_digits.digits(text, shape.named)
@@ -180,7 +178,10 @@ class TextReading:
         used = plan.fields or heading or plan.bar or note or shape.traceback or shape.sectioned
         self.unread.of_record(plan, parts, body)
         shape.unread = not used and bool(spans) and not is_read_elsewhere(body, prefix.level)
-        if not given_up and len(self._shapes) < MAX_SHAPES and len(mask) <= MAX_SHAPE_LENGTH:
+        if given_up and times == 1 and hash(mask) not in self._given_up:
+            if len(self._given_up) < MAX_SHAPES:
+                self._given_up.add(hash(mask))
+        elif len(self._shapes) < MAX_SHAPES and len(mask) <= MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
         return shape
 
@@ -208,7 +209,7 @@ class TextReading:
             self.counters.epoch_total = epoch_total
         if plan.bar == "tqdm" and plan.step is not None and plan.epoch is not None:
             self._drawn = number, step, total, epoch, plan.step.sureness
-            self._open = text.split()[-1] if _ENDS_IN_NAME.search(text) else ""
+            self._open = text.split()[-1] if ENDS_IN_NAME.search(text) else ""
         if not plan.fields:
             self._place(plan, step, total, epoch)
             return
