@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from traindx_tools.on_torch.captured.call import KeptCall, NotKept
-from traindx_tools.on_torch.captured.reordered import gives_order, order_of_rows
+from traindx_tools.on_torch.captured.reordered import gives_order, order_of_rows, order_within
 from traindx_tools.on_torch.captured.trial import Trial, change_of
 
 SHIFTED = 0.95
@@ -105,6 +105,8 @@ class Mixed:
     """The one that changes most; -1: the last one, which alone was looked at."""
     order: tuple[int, ...] = ()
     """By row of the output, the sample whose own output it is, where all are and they are in another order."""
+    within: str = ""
+    """The module inside whose output that is, "" for the model's own."""
 
 
 def samples(trial: Trial) -> Mixed | None:
@@ -129,7 +131,8 @@ def samples(trial: Trial) -> Mixed | None:
         return None  # its caller has what it needs to put the targets in the same order, or has done so
     if order is None and largest == 0:
         return None
-    return Mixed(rows, largest, order=order or ())
+    inside = order_within(trial) if order is None else None
+    return Mixed(rows, largest, order=order or (inside[1] if inside else ()), within=inside[0] if inside else "")
 
 
 def _follow_their_samples(trial: Trial, out: torch.Tensor) -> bool:

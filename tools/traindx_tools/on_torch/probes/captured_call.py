@@ -170,7 +170,7 @@ class CapturedCallProbe(TorchProbe):
         mixed = found.get("other samples")
         if mixed is not None and len(self.scene.optimizers) == 1:
             if mixed.order:
-                yield from t732_rows_reordered.check(mixed.order, where)
+                yield from t732_rows_reordered.check(mixed.order, where, mixed.within)
                 return
             sample = mixed.sample if mixed.sample >= 0 else mixed.samples - 1
             yield from t903_batch_leak.check({-1: mixed.largest}, mixed.samples, sample, SOURCE, where.model,

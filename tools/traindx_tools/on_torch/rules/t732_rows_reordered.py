@@ -29,13 +29,14 @@ RULE = Rule(
 )
 
 
-def check(order: Sequence[int], where: Where) -> Iterator[Finding]:
-    """`order`: by row of the output, the sample whose own output it is."""
+def check(order: Sequence[int], where: Where, within: str = "") -> Iterator[Finding]:
+    """`order`: by row of the output, the sample whose own output it is; `within`: the module inside that gives it."""
     moved = [(row, sample) for row, sample in enumerate(order) if row != sample]
     if not moved:
         return
     told = ", ".join(f"row {row} is that of sample {sample}" for row, sample in moved[:3])
+    of = f"the output of {within}" if within else "the output"
     yield RULE.finding(
-        f"{len(moved)} of {len(order)} rows of the output belong to another sample than their place says: {told} (each "
+        f"{len(moved)} of {len(order)} rows of {of} belong to another sample than their place says: {told} (each "
         "sample was asked for alone, on a copy)", where.at(), SOURCE, bearing=Bearing.CAUSE,
-        measured={"rows": len(order), "moved": len(moved), "order": tuple(order)})
+        measured={"rows": len(order), "moved": len(moved), "order": tuple(order), "within": within})
