@@ -116,7 +116,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C336": UNHEARD,
     "C340": UNHEARD,
     "C353": STORY,
-    "C372": RUN,
+    "C372": UNHEARD,
     "C373": RUN,
     "C391": RUN,
     "C504": RUN,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -86,3 +88,14 @@ def test_columns_are_those_of_the_text() -> None:
     source = parse_source("shifted.py", "    x = 1\n    y = x\n")
     assert isinstance(source, SourceFile)
     assert [n.col_offset for n in source.tree.body] == [4, 4]
+
+
+POSTED = sorted((Path(__file__).parents[2] / "fixtures" / "fragments").glob("*.py"))
+FAULT = re.compile(r"# FAULT (C\d+)")
+
+
+@pytest.mark.parametrize("path", [p for p in POSTED if not p.name.startswith("unseen_")], ids=lambda p: p.stem)
+def test_what_people_post_shows_its_fault_by_itself(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    faults = {(m[1], i) for i, line in enumerate(text.splitlines(), 1) if (m := FAULT.search(line))}
+    assert faults <= set(found(text)) if faults else not found(text)

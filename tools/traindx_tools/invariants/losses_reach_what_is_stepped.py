@@ -44,7 +44,7 @@ def check(program: Program) -> Iterator[Breach]:
                 if act.cut is not None:
                     yield Breach(
                         "C145", f"backward() at {act.at} is called on a value without a graph to the model: "
-                        f"{act.cut.text}", act.cut.at, measured={"kind": "cut", "backward_line": act.at.line})
+                        f"{act.cut.text}", act.cut.at, act.cut.known, {"kind": "cut", "backward_line": act.at.line})
             if all(a.cut is None and a.graph and len(a.traces) < MOST_TRACES for a in passes):
                 yield from _unreached(loop, program.opaque | frozenset(t for a in passes for t in a.traces))
 

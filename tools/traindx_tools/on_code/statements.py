@@ -342,12 +342,7 @@ def _bound_in(file: SourceFile, loop: ast.AST) -> set[str]:
 def _counted_in(file: SourceFile, loop: ast.AST) -> set[str]:
     """The names to which a loop's body adds 1."""
     return {n.target.id for n in below(loop) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
-            and adds_one(n)}
-
-
-def adds_one(node: ast.AugAssign) -> bool:
-    """Whether it is `x += 1`."""
-    return isinstance(node.op, ast.Add) and isinstance(node.value, ast.Constant) and node.value.value == 1
+            and isinstance(n.op, ast.Add) and isinstance(n.value, ast.Constant) and n.value.value == 1}
 
 
 def _restored(frame: Frame, env: dict[str, Value]) -> dict[str, Value]:

@@ -84,6 +84,7 @@ class Cut:
 
     text: str
     at: Spot
+    known: Known = Known.DERIVED
 
 
 @dataclass(eq=False)

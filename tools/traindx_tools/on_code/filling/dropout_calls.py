@@ -66,7 +66,8 @@ def _left_before(place: Place) -> Iterator[Block]:
 
 def _asks(branch: Block) -> bool:
     """Whether a condition asks a module for its mode."""
-    return branch.subject is not None and any(_is_mode(p) for p in _all(branch.subject))
+    return branch.subject is not None and any(isinstance(p, Symbol) and (p.role, p.name) == ("attribute", "training")
+                                              for p in _all(branch.subject))
 
 
 def _all(value: Value) -> Iterator[Value]:
@@ -74,10 +75,6 @@ def _all(value: Value) -> Iterator[Value]:
         yield part
         if isinstance(part, Operation):
             yield from part.operands
-
-
-def _is_mode(value: Value) -> bool:
-    return isinstance(value, Symbol) and value.role == "attribute" and value.name == "training"
 
 
 def _in_module(event: Event) -> bool:

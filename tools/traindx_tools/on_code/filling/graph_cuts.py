@@ -16,6 +16,7 @@ from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer, sent_backward, sites_of, stepped
 from traindx_tools.on_code.values import (
+    NONE,
     Bag,
     Instance,
     Operation,
@@ -28,11 +29,14 @@ from traindx_tools.on_code.values import (
     parts,
     unwrap,
 )
+from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act, Cut
 from traindx_tools.program.parts import CutPart
 
 DRAWS = ("sample", "normal")
 REPARAMETRISED = words("followed.toml", "reparametrised")
+_CRITERIA = words("names.toml", "criteria")
+_CUTS = frozenset({"data", "detach", "numpy", "item", "argmax"})
 _FRESH = ("tensor", "as_tensor", "from_numpy", "Variable", "FloatTensor")
 
 
@@ -47,6 +51,8 @@ class Cuts:
         made = [e.args[0] for e in project.calls("Parameter") if e.args and not _in_a_module(e)]
         self._of_inputs = any(not _of_model(v) for v in leaves + stores + made)
         self._losses: dict[object, list[Event]] = {}
+        self._unknown = {e.result: e for e in project.calls("__call__") if isinstance(e.result, Symbol) and isinstance(
+            e.receiver, Symbol) and any(word in e.receiver.name.lower() for word in _CRITERIA)}
         for event in project.events:
             if event.kind == "call" and isinstance(event.result, Tensor) and "loss" in event.result.tags:
                 self._losses.setdefault(event.result.site, []).append(event)
@@ -57,8 +63,10 @@ class Cuts:
         if isinstance(loss, Tensor):
             act.copies = tuple((self._project.spot(at), str(of), models) for at, of, models in sorted(
                 loss.copies, key=lambda c: (c[0].path, c[0].line)))
-        cut = self._why(event, loss)
-        act.cut = Cut(cut[0], cut[1].spot) if cut is not None else None
+        cut, known = self._why(event, loss), Known.DERIVED
+        if cut is None:
+            cut, known = self._of_unknown(event, loss), Known.GUESSED
+        act.cut = Cut(cut[0], cut[1].spot, known) if cut is not None else None
 
     def _why(self, event: Event, loss: Value | None) -> tuple[str, Event] | None:
         """Why the value that an event sends backward has no graph to a model, and where that became so."""
@@ -73,6 +81,22 @@ class Cuts:
         if not cut or not loss.models or event.grad is False or self._of_inputs:
             return None  # the gradient of an input may be wanted
         return "it was detached, or computed without gradients or from an argmax", event
+
+    def _of_unknown(self, event: Event, loss: Value | None) -> tuple[str, Event] | None:
+        """The same of what was computed by a model that the text does not hold: no argument of the loss has a graph,
+        and one lost it."""
+        fresh = {id(e.result): e for e in self._fresh if e.args}
+        if isinstance(loss, Symbol) and loss.name.startswith("item@"):
+            return "it is a Python number (.item()), which has no graph", event
+        if (made := fresh.get(id(loss))) is not None:
+            return (f"a new tensor is made from the loss at line {made.line}", made) if _lost(made.args[0]) else None
+        call = self._unknown.get(loss) if isinstance(loss, Symbol) else next(
+            iter(self._losses.get(loss.site, ())), None) if isinstance(loss, Tensor) and not loss.models else None
+        if call is None or call.grad is False:
+            return ("the loss is computed where autograd records nothing", call) if call is not None else None
+        lost = [_lost(fresh[id(a)].args[0] if id(a) in fresh else a) for a in call.args]
+        return ("what the model gave was detached, or numbers and classes were made of it, before the loss", call) if (
+            True in lost and False not in lost) else None
 
     def opaque(self) -> frozenset[Hashable]:
         """Values with a graph that go into an object (a distribution, a list): what comes out is not followed."""
@@ -150,6 +174,18 @@ class Cuts:
         made = [e for e in self._losses.get(loss.site, ()) if e.result == loss]
         given = [(*e.args[:2], *e.kwargs.values()) for e in made if e.method != "requires_grad_"]
         return bool(given) and all(any(map(_of_model, values)) and all(map(_graphless, values)) for values in given)
+
+
+def _lost(value: Value) -> bool | None:
+    """Whether an output of an unknown call lost its graph; None of what has none for another reason."""
+    if isinstance(value, Tensor):
+        return True if value.grad is False and "integer" in value.tags else None if value.grad is False else False
+    cut = False
+    of: Value = value
+    while isinstance(of, Symbol) and not (of.role == "call" and "@" not in of.name):
+        cut = cut or of.name.partition("@")[0] in _CUTS
+        of = of.parent if of.parent is not None else NONE
+    return None if not isinstance(of, Symbol) else cut
 
 
 def _is_drawn(event: Event) -> bool:

@@ -17,7 +17,7 @@ from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import ModuleValue, Tensor, Value, library_of
+from traindx_tools.on_code.values import ModuleValue, Tensor, library_of
 from traindx_tools.program.uses import UnusedResult
 
 TABLE = "results.toml"
@@ -94,17 +94,14 @@ def _kind(look: Lookup, code: Syntax, event: Event) -> tuple[str, bool] | None:
     if not isinstance(call.func, ast.Attribute) or isinstance(event.receiver, ModuleValue):
         return None
     for one in _made():
-        if event.method in one.methods | one.placement and _is_of(event.receiver, one):
+        value = event.receiver
+        made_by = library_of(value).startswith(one.roots) if one.roots else isinstance(value, Tensor)
+        if event.method in one.methods | one.placement and made_by:
             return ("placement" if event.method in one.placement else one.kind), one.kind != "drawn"
     frozen = event.method == "_replace" or any(word in code.file.text for word in ("flax", "chex", "dataclass"))
     if event.method in ("replace", "_replace") and frozen and given and not call.args and not given & others:
         return ("record", True) if look.function(code, call.func) is None else None
     return None
-
-
-def _is_of(value: Value | None, one: _Of) -> bool:
-    """Whether a value is of a library's kind: made by it, or taken out of what was."""
-    return library_of(value).startswith(one.roots) if one.roots else isinstance(value, Tensor)
 
 
 def _is_used_after(code: Syntax, statement: ast.stmt, old: ast.expr) -> bool:

@@ -16,6 +16,8 @@ from traindx_tools.on_code.values import Instance, Site, Tensor, Thing, Value, t
 from traindx_tools.program.entities import Objective
 from traindx_tools.program.moments import Spot
 
+_FORMS = ("negated", "log_prob", "loss")
+
 
 def objectives(project: Project) -> Iterator[Objective]:
     """Of every training loop, every other backward call and every training step that a framework calls."""
@@ -30,8 +32,8 @@ def objectives(project: Project) -> Iterator[Objective]:
         for event in {id(p.event): p.event for p in loop.backwards}.values():
             value = sent_backward(event)
             if isinstance(value, Tensor) and value.grad is not False:
-                found, places = resolved(value)
-                yield Objective(event.spot, _made(value, event, project), found, places, _form(value), not several,
+                (found, places), form = resolved(value), next((f for f in _FORMS if f in value.tags), "")
+                yield Objective(event.spot, _made(value, event, project), found, places, form, not several,
                     len(steppers), next((m for o in steppers.values() if (m := _maximised(o))), ""),
                     _is_against_data(made.get(value.site, []), value), event.file.mentions(meant), event)
     for event in project.calls("backward", "manual_backward"):
@@ -49,10 +51,6 @@ def objectives(project: Project) -> Iterator[Objective]:
 
 def _made(value: Tensor, event: Event, project: Project) -> Spot:
     return project.spot(value.site) if value.site is not None else event.spot
-
-
-def _form(value: Tensor) -> str:
-    return next((f for f in ("negated", "log_prob", "loss") if f in value.tags), "")
 
 
 def _maximised(optimizer: Value) -> str:

@@ -77,7 +77,8 @@ def _logs(project: Project) -> Iterator[Pole]:
         if event.method == "log1p" and isinstance(x, Tensor):
             x = replace(x, low=0.0 if x.low == -1 and _attached(event, x) else None, high=None)
         array = isinstance(event.receiver, Tensor) or is_array_library(event.name)
-        if array and isinstance(x, Tensor) and x.low is None and _is_unbounded(event, x):
+        if array and isinstance(x, Tensor) and x.low is None and x.kind == "linear" and (
+                event.method != "log1p" and _attached(event, x)):  # as often negative as positive where it begins
             yield Pole("log", event.text, event.spot, -math.inf, x.high, x.kind,
                        "" if x.kind_site == event.site else str(x.kind_site or ""), dtype=x.dtype or "float32")
         if not isinstance(x, Tensor) or not array or x.low is None or x.low > 0 or x.low == x.high == 0:
@@ -93,11 +94,6 @@ def _logs(project: Project) -> Iterator[Pole]:
                    x.dtype or "float32",
                    f"{guard.text} at {guard.site}" if guard else "",
                    _exact(guard, x.dtype or "float32") if guard else "", (event, x, guard))
-
-
-def _is_unbounded(event: Event, x: Tensor) -> bool:
-    """Whether it is what a linear layer gave, with its gradient: as often negative as positive where it begins."""
-    return x.kind == "linear" and event.method != "log1p" and _attached(event, x)
 
 
 def _exact(clamp: Event, dtype: str) -> str:

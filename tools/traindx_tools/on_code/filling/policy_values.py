@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
-from traindx_tools.on_code.trace import Block, Event, Place
+from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.values import Tensor, Thing, number
 from traindx_tools.program.uses import Bootstrap, OwnRatio
 
@@ -21,7 +21,7 @@ def own_ratios(project: Project) -> Iterator[OwnRatio]:
     told: set[str] = set()
     for loop in project.training_loops:
         asked = {(p.event.file.path, p.event.line): p for p in loop.of("log_prob")}
-        ratios = {_taken(p.event): p.event for p in loop.of("exp")}
+        ratios = {p.event.args[0] if p.event.args else p.event.receiver: p.event for p in loop.of("exp")}
         for place in loop.places if ratios else ():
             event, ratio = place.event, ratios.get(place.event.result)
             if event.kind != "operation" or event.name != "-" or ratio is None or str(ratio.site) in told:
@@ -34,10 +34,6 @@ def own_ratios(project: Project) -> Iterator[OwnRatio]:
             if around is not None and first is not None and second is not None and _same(first, second, place):
                 told.add(str(ratio.site))
                 yield OwnRatio(ratio.text, ratio.spot, str(old.site), around.line, number(around.count))
-
-
-def _taken(event: Event) -> object:
-    return event.args[0] if event.args else event.receiver
 
 
 def _same(first: Place, second: Place, at: Place) -> bool:

@@ -27,7 +27,6 @@ from traindx_tools.on_code.values import (
     truth,
 )
 from traindx_tools.program.driving import Collective, RankUse, WayOut
-from traindx_tools.program.moments import Spot
 
 _ROWS = table("calls.toml")["collectives"]
 _TORCH, _ACCELERATE = frozenset(_ROWS["torch"]), frozenset(_ROWS["accelerate"])
@@ -141,7 +140,7 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
             seen.add(id(block.node))
             if BACKWARD & block.methods:
                 if _is_same(root, loader, block.file):
-                    yield RankUse("batches", _made(loader, block), block.spot)
+                    yield RankUse("batches", project.spot(loader.site), block.spot)
             elif {"__call__"} < _FIGURES & block.methods and not _FILES & block.methods and _is_share(loader) and (
                     id(loader) not in fed and not _is_reduced(block, path)):
                 call = next((b for b in reversed(path) if b.kind == "call"), None)
@@ -296,7 +295,3 @@ def _is_plain(data: Value) -> bool:
         return data.type.startswith(("torch.utils.data.", "torchvision.")) and "Iter" not in data.short and all(
             not depends_on_rank(a) for a in (*data.args, *data.kwargs.values()))
     return isinstance(data, Symbol) and data.role in ("parameter", "item")
-
-
-def _made(loader: Thing, block: Block) -> Spot:
-    return Spot(loader.site.path, loader.site.line, None, block.file.line(loader.site.line).strip()[:200])

@@ -69,11 +69,10 @@ def _key(node: ast.expr) -> str | None:
     return str(of.value) if isinstance(of, ast.Constant) else None
 
 
-def _keys(look: Lookup) -> set[str | None]:
+def _keys(look: Lookup) -> set[str]:
     """The texts under which the program keeps something: keys of dicts, names of keyword arguments."""
-    found: set[str | None] = {str(k.value) for c in look.codes for d in c.of(ast.Dict) for k in d.keys
-                              if isinstance(k, ast.Constant)}
-    return found | {k.arg for c in look.codes for call in c.of(ast.Call) for k in call.keywords}
+    found = {str(k.value) for c in look.codes for d in c.of(ast.Dict) for k in d.keys if isinstance(k, ast.Constant)}
+    return found | {k.arg for c in look.codes for call in c.of(ast.Call) for k in call.keywords if k.arg}
 
 
 def _target(node: ast.AST) -> str:

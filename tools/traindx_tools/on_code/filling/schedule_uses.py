@@ -240,7 +240,8 @@ def windows(project: Project) -> Iterator[Window]:
         rounds = _rounds(place)
         parts = list(nested(place.event.receiver))
         made = next((e for e in collects if any(e.result is p or e.result == p for p in parts)), None)
-        every = size(made.argument(*_window_of(made))) if made is not None else None
+        place_of = (1, "every_k_schedule") if made is not None and made.method == "MultiSteps" else (0, "k")
+        every = size(made.argument(*place_of)) if made is not None else None
         if made is None or rounds is None or every is None or every <= 1:
             continue
         for event in {id(e): e for p in parts if isinstance(p, Tensor) and (e := schedules.get(p.site)) is not None  # type: ignore[arg-type]
@@ -280,10 +281,6 @@ def in_epochs(project: Project) -> Iterator[ScheduleUse]:
 def _is_one(length: Value, count: Value | None) -> bool:
     """Whether two counts are one value, and not two numbers that happen to be equal."""
     return length is count or (not isinstance(length, Const) and length == count)
-
-
-def _window_of(made: Event) -> tuple[int, str]:
-    return (1, "every_k_schedule") if made.method == "MultiSteps" else (0, "k")
 
 
 def _length_given(event: Event) -> Value | None:
