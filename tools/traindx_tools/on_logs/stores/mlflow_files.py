@@ -74,8 +74,12 @@ def is_deleted(folder: Path) -> bool:
 
 @lru_cache(maxsize=4096)
 def _meta(folder: Path) -> str:
-    with suppress(OSError), (folder / META).open("rb") as file:
-        return file.read(MAX_META).decode("utf-8", errors="replace")
+    """The description; "" where there is none, also where a pipe of that name would be waited for."""
+    path = folder / META
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(MAX_META).decode("utf-8", errors="replace")
     return ""
 
 
