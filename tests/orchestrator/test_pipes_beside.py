@@ -35,8 +35,8 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["notes.ipynb", "run.sh", "data.py", "settings.json", "meta.yaml", "run-1.wandb", "traindx.toml",
-                                  "events.out.tfevents.1.host.1.0", "rank_1.log", "mlflow.db"])
+@pytest.mark.parametrize("name", ["notes.ipynb", "run.sh", "data.py", "settings.json", "meta.yaml", "run-1.wandb",
+                                  "traindx.toml", "events.out.tfevents.1.host.1.0", "rank_1.log", "mlflow.db"])
 def test_a_pipe_beside_the_log_is_left_alone(log: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(log.parent)
     (log.parent / "train.py").write_text(TRAINS)
