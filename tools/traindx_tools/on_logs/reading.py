@@ -27,6 +27,7 @@ from traindx_tools.on_logs.readers.line_forms import LineForm, parse_forms
 from traindx_tools.on_logs.readers.messages import as_messages
 from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.readers.text_log import lines_of
+from traindx_tools.on_logs.readers.torn import with_steps
 from traindx_tools.on_logs.renaming import (
     FEWEST_ROWS,
     LabelledSource,
@@ -249,7 +250,7 @@ def _read(source: Source) -> Run:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
     size = _size(source)
     run, errors = _with_errors(source, reader, head)
-    run = set_apart(run) if reader is text_log.READER else run
+    run = with_steps(set_apart(run)) if reader is text_log.READER else run
     left = _size(source)
     shorter = [f"became shorter while it was read ({size:,} bytes, then {left:,})"] if left < size else []
     run = _with_remark(run, "; ".join((*filter(None, [source.remark]), *shorter)))
