@@ -95,7 +95,7 @@ def read(folder: Path, files: Sequence[tuple[str, Source]]) -> StoredRun:
                 name = source.local.relative_to(folder / "metrics").as_posix()
                 lines = _Lines(stream)
                 for line in lines:
-                    point = _point(name, line)
+                    point = _point(name, line) if line.endswith(b"\n") else None
                     damaged += point is None
                     points += [] if point is None else [point]
                 long, cut = long + lines.long, cut + lines.cut
@@ -113,7 +113,10 @@ def read(folder: Path, files: Sequence[tuple[str, Source]]) -> StoredRun:
 
 
 class _Lines:
-    """The lines of one metric, each in bounds, as often as memory and time allow."""
+    """The lines of one metric, each in bounds, as often as memory and time allow.
+
+    MLflow ends each with its line: one without may have lost digits of its step, which is the last cell.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
