@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import shutil
@@ -181,6 +182,19 @@ def test_rows_that_are_still_in_the_log_of_the_writer_are_read_and_it_is_left_al
     assert not [a.note for a in read_run(tmp_path).artifacts if "refused" in a.note]
     assert {p.name: (p.stat().st_size, p.stat().st_mtime_ns) for p in tmp_path.iterdir()} == before
     writer.close()
+
+
+def test_without_room_for_its_copy_a_database_that_is_written_says_why(tmp_path: Path,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    path = store(tmp_path / "mlflow.db", [("a", 0, [1.0, 0.5])])
+    path.with_name("mlflow.db-wal").write_bytes(b"x" * 100)
+
+    def full(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(UnreadableInput, match=r"could not be copied to be read \(No space left on device\): free room"):
+        read_run(path)
 
 
 def test_values_of_the_wrong_kind_are_counted(tmp_path: Path) -> None:
