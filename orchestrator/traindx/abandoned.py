@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from traindx.durable import HALF_BEGINS, HALF_ENDS
+from traindx_tools.unlinked import HALF_BEGINS, HALF_ENDS
 
 MARK = "in-use"
 SUPERVISOR = "supervisor.lock"

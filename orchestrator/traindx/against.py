@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,7 @@ def _is_local(path: str | Path) -> bool:
 def _refuse_overlap(bad: Sequence[Path], good: Sequence[Path]) -> None:
     for one in bad:
         for other in good:
-            a, b = one.resolve(), other.resolve()
+            a, b = Path(os.path.realpath(one)), Path(os.path.realpath(other))
             if a == b:
                 told = "" if str(one) == str(other) else f" as {other}"
                 raise BadUsage(f"{one} is the run itself, given once more with --against{told}: nothing would differ. "

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from traindx_tools.errors import TraindxError
-from traindx_tools.unlinked import made
+from traindx_tools.unlinked import HALF_BEGINS, HALF_ENDS, made
 
 
 class StateNotWritable(TraindxError):
@@ -30,10 +30,6 @@ def sync_folder(folder: Path) -> None:
         sync(descriptor)
     finally:
         os.close(descriptor)
-
-
-HALF_BEGINS, HALF_ENDS = ".traindx-", ".part"
-"""Name of a file that is not whole yet."""
 
 
 def write_durably(path: Path, content: bytes, *, mode: int | None = None, staging: Path | None = None) -> None:

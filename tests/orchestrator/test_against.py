@@ -144,3 +144,10 @@ def test_of_a_run_that_is_well_no_parting_is_a_finding(tmp_path: Path, capsys: p
     (tmp_path / "good.log").write_text(_course(3e-4, worse=False))
     cli.run(["diagnose", "one.log", "--against", "good.log", "--json"])
     assert not [f for f in json.loads(capsys.readouterr().out)["findings"] if f["rule"] == "L802"]
+
+
+def test_a_loop_of_links_is_no_other_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.log").write_text(_course(0.1, worse=False))
+    (tmp_path / "good.log").symlink_to(tmp_path / "good.log")
+    assert cli.run(["diagnose", str(tmp_path / "train.log"), "--against", str(tmp_path / "good.log")]) == 2
+    assert "is a link that leads to itself" in capsys.readouterr().err

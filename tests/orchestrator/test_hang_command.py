@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,17 @@ def test_json_alone_on_standard_output(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_healthy_job_is_told_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["hang", str(job(tmp_path, odd=None))]) == 0
     assert "No rank is odd" in capsys.readouterr().out
+
+
+def test_files_that_tell_nothing_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job(tmp_path, odd=None)
+    (tmp_path / "rank_1.log").write_text("")
+    (tmp_path / "rank_4.log").unlink()
+    os.mkfifo(tmp_path / "rank_4.log")
+    run(["hang", str(tmp_path)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"note: {tmp_path / 'rank_1.log'}: an empty file" in said
+    assert f"note: {tmp_path / 'rank_4.log'}: refused: a pipe" in said
 
 
 def test_one_log_is_no_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import resource
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -103,3 +106,53 @@ def test_elsewhere_a_path_means_what_it_always_means(tmp_path: Path) -> None:
     assert (tmp_path / "real" / "file").read_text() == "y"
     assert (tmp_path / "real" / "x").is_dir()
     assert write(tmp_path / "new" / "file", "y").read_text() == "y"
+
+
+@contextmanager
+def _room_for(size: int) -> Iterator[None]:
+    """A disk on which a file has no more bytes than that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("folder", [".", "scratch/debug"])
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, folder: str) -> None:
+    there = write(tmp_path / folder / "report.html", "the one before")
+    with _room_for(1000), pytest.raises(OSError, match="too large"):
+        write(there, b"x" * 100_000)
+    with _room_for(1000), pytest.raises(OSError, match="too large"):
+        write(there.with_name("new.html"), b"x" * 100_000)
+    assert there.read_text() == "the one before"
+    assert sorted(p.name for p in there.parent.iterdir() if p.is_file() and p.name != ".gitignore") == ["report.html"]
+
+
+def test_a_gitignore_for_which_there_was_no_room_is_made_later(tmp_path: Path) -> None:
+    with _room_for(0), pytest.raises(OSError, match="too large"):
+        made(tmp_path / "scratch" / "debug" / "a")
+    made(tmp_path / "scratch" / "debug" / "b")
+    assert (tmp_path / "scratch" / "debug" / ".gitignore").read_text() == "*\n"
+
+
+def test_what_is_replaced_keeps_its_rights_and_its_second_name(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    (tmp_path / "mine").chmod(0o640)
+    write(tmp_path / "mine", "x")
+    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o640
+    os.link(tmp_path / "mine", tmp_path / "twin")
+    write(tmp_path / "mine", "both")
+    assert (tmp_path / "twin").read_text() == "both"
+
+
+def test_a_device_or_a_pipe_is_written_to(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    come: list[str] = []
+    reader = threading.Thread(target=lambda: come.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    write(tmp_path / "pipe", "through")
+    reader.join(10)
+    assert come == ["through"]
+    assert (tmp_path / "pipe").is_fifo()

@@ -7,14 +7,18 @@ Standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import IO, Any
 
 SCRATCH = ("scratch", "debug")
 IGNORE = ".gitignore"
+HALF_BEGINS, HALF_ENDS = ".traindx-", ".part"
+"""Name of a file that is not whole yet."""
 _FLAGS = {"a": os.O_APPEND, "w": 0, "x": os.O_EXCL}
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _BY_DESCRIPTOR = os.open in os.supports_dir_fd and os.mkdir in os.supports_dir_fd
@@ -82,10 +86,48 @@ def opened(path: Path, mode: str = "w", *, private: bool = False) -> IO[Any]:
 
 
 def write(path: Path, content: str | bytes) -> Path:
-    """Writes the whole file. Raises OSError."""
-    with opened(path, "wb" if isinstance(content, bytes) else "w") as file:
-        file.write(content)
+    """Writes the whole file: a disk that is full or a kill leaves what was there. Raises OSError."""
+    mode = "wb" if isinstance(content, bytes) else "w"
+    aside = _aside(path)
+    if aside is None:
+        with opened(path, mode) as file:
+            file.write(content)
+        return path
+    half, target = aside
+    try:
+        with opened(half, mode.replace("w", "x")) as file:
+            file.write(content)
+        _take_place(half, target)
+    except BaseException:  # whatever it is, no half of a file stays behind; it is raised again
+        with contextlib.suppress(OSError):
+            half.unlink()
+        raise
     return path
+
+
+def _aside(path: Path) -> tuple[Path, Path] | None:
+    """Where a file is written before it takes its place, and that place; None where it has to be written in place: a
+    device or a pipe, a file with a second name or of somebody else, a folder in which no file can be made."""
+    made(path.parent)
+    below = below_scratch(path) is not None
+    target = path if below else Path(os.path.realpath(path))
+    if os.path.lexists(target):
+        about = os.lstat(target)
+        if not _own(about):
+            if below:
+                raise LeadsElsewhere(path)
+            return None
+        if hasattr(os, "geteuid") and about.st_uid != os.geteuid():
+            return None
+    if not os.access(target.parent, os.W_OK):
+        return None
+    return target.with_name(f"{HALF_BEGINS}{os.getpid()}-{threading.get_ident()}{HALF_ENDS}"), target
+
+
+def _take_place(half: Path, target: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        half.chmod(stat.S_IMODE(os.lstat(target).st_mode))
+    os.replace(half, target)
 
 
 def append(path: Path, text: str, *, lasting: bool = False) -> None:
@@ -142,5 +184,9 @@ def _ignored(at: int | None, path: Path) -> None:
                        dir_fd=at)
     except FileExistsError:
         return
-    with os.fdopen(file, "w", encoding="utf-8") as ignore:
-        ignore.write("*\n")
+    try:
+        with os.fdopen(file, "w", encoding="utf-8") as ignore:
+            ignore.write("*\n")
+    except OSError:  # an empty one would ignore nothing, and stay
+        os.unlink(IGNORE if at is not None else path, dir_fd=at)
+        raise

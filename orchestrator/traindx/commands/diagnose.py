@@ -121,7 +121,7 @@ def _answered(report: Report) -> None:
     try:
         report.write(folder)
     except OSError as error:
-        _unwritten(error, folder)
+        _unwritten(error, folder, "the report was not written whole")
 
 
 def _print(report: Report, files: dict[str, str], verbose: bool = False) -> None:
@@ -132,8 +132,8 @@ def _print(report: Report, files: dict[str, str], verbose: bool = False) -> None
     sys.stdout.flush()
 
 
-def _unwritten(error: OSError, folder: Path) -> None:
-    _say(f"no files were written ({error.strerror}: {error.filename or folder}); --out names another place")
+def _unwritten(error: OSError, folder: Path, what: str = "no files were written") -> None:
+    _say(f"{what} ({error.strerror}: {error.filename or folder}); --out names another place")
 
 
 def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:

@@ -50,6 +50,7 @@ def command(paths: tuple[str, ...], cluster: str | None, workers: int | None, ev
     with working_on("reading the logs of the ranks") as at:
         found = discover(resolved(paths), stdin=sys.stdin.buffer.read() if "-" in paths else None, most=100_000)
         many = examine_ranks(found.sources, asked=True, workers=workers, cluster=cluster,
+                             left_out=found.left_out,
                              progress=lambda done, of: at(f"reading the logs of the ranks: {done:,} of {of:,} files"))
     if many is None:
         empty = [s.name for s in found.sources if s.size == 0]

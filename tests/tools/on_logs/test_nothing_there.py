@@ -28,3 +28,13 @@ def test_what_is_missing_and_what_is_near_it(path: str, told: str, tmp_path: Pat
 
 def test_an_empty_folder_holds_nothing(tmp_path: Path) -> None:
     assert "there is: nothing." in nothing_there(str(tmp_path / "log.txt"))
+
+
+def test_a_link_says_where_it_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.log").symlink_to("gone.log")
+    Path("loop").symlink_to("back")
+    Path("back").symlink_to("loop")
+    assert nothing_there("train.log") == ("'train.log' is a link that leads to 'gone.log', which is not there. "
+                                          "Name the file itself.")
+    assert "'loop' is a link that leads to itself." in nothing_there("loop")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import shutil
@@ -93,6 +94,23 @@ def test_damaged_lines_are_counted_and_steps_that_are_none_not_believed(tmp_path
     assert "2 damaged lines skipped; 2 lines longer than 4,096 bytes: not used" in read.artifacts[0].note
 
 
+@pytest.mark.parametrize("torn", ["3000 0.25 2", "3000 0.25", "3000 0.2", "3", "3000 0.25 21"])
+def test_a_last_line_that_a_writer_did_not_end_is_not_believed(tmp_path: Path, torn: str) -> None:
+    run = tmp_path / "mlruns" / "0" / "r"
+    (run / "metrics").mkdir(parents=True)
+    (run / "meta.yaml").write_text("run_id: r\nlifecycle_stage: active\n")
+    (run / "metrics" / "loss").write_text(f"1000 1.0 19\n2000 0.5 20\n{torn}")
+    read = parts(tmp_path, "mlflow")[0]
+    assert [(list(s.values), list(s.step)) for s in read.series] == [([1.0, 0.5], [19, 20])]
+    assert "1 damaged lines skipped" in read.artifacts[0].note
+
+
+def test_a_file_that_is_only_named_like_a_part_of_a_database_is_read(tmp_path: Path) -> None:
+    (tmp_path / "train.log-wal").write_text("".join(f"step {t} loss {1 / (1 + t):.3f}\n" for t in range(9)))
+    (tmp_path / "train.log").write_text("not a database\n")
+    assert len(values(read_run(tmp_path), "loss")[0]) == 9
+
+
 def store(path: Path, runs: list[tuple[str, int, list[float]]], before: str = "") -> Path:
     with sqlite3.connect(path) as database:
         database.executescript(
@@ -161,8 +179,22 @@ def test_rows_that_are_still_in_the_log_of_the_writer_are_read_and_it_is_left_al
     writer.commit()
     before = {p.name: (p.stat().st_size, p.stat().st_mtime_ns) for p in tmp_path.iterdir()}
     assert values(read_run(path), "loss")[0] == [1.0, 0.5]
+    assert not [a.note for a in read_run(tmp_path).artifacts if "refused" in a.note]
     assert {p.name: (p.stat().st_size, p.stat().st_mtime_ns) for p in tmp_path.iterdir()} == before
     writer.close()
+
+
+def test_without_room_for_its_copy_a_database_that_is_written_says_why(tmp_path: Path,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    path = store(tmp_path / "mlflow.db", [("a", 0, [1.0, 0.5])])
+    path.with_name("mlflow.db-wal").write_bytes(b"x" * 100)
+
+    def full(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(UnreadableInput, match=r"could not be copied to be read \(No space left on device\): free room"):
+        read_run(path)
 
 
 def test_values_of_the_wrong_kind_are_counted(tmp_path: Path) -> None:

@@ -278,3 +278,11 @@ def test_the_member_of_an_enumeration_of_torch_is_a_name() -> None:
 def test_other_attributes_are_refused(data: bytes) -> None:
     with pytest.raises(UnreadableInput, match="refused"):
         read_tensors(data)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("ending", ["h5", "hdf5", "pt", "safetensors", "npz", "keras"])
+def test_a_pipe_in_a_folder_of_weights_is_not_waited_for(ending: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / f"model.{ending}")
+    with pytest.raises(UnreadableInput):
+        read_checkpoint(str(tmp_path))

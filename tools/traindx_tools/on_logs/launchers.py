@@ -9,12 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from pathlib import PurePath
 
 SHARE = 0.6
 """Of the first lines that have to carry a prefix that an ordinary line could carry by chance."""
 WITHIN_SHARE, LEAST_WITHIN = 0.9, 8
 """Of the lines from the first prefix to the last, and how many: what the launcher says for itself (a banner, the
 traceback of the command that ended) has no prefix, stands before or behind, and may be longer than all the rest."""
+_RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _FORMS = {
     # kubectl logs --prefix: [pod/trainer-worker-3/pytorch] ...; the container is the process's host
     "kubectl": re.compile(rb"\[pod/(?P<host>[\w.-]{1,253})[/ ][\w.-]{1,63}\] ?"),
@@ -74,6 +76,12 @@ class Form:
             inner = found["local"] or found["local2"]
             local = int(inner) if inner else None
         return Whose(start, rank, local, host, at) if start else NOBODY
+
+
+def rank_in_name(path: str) -> int | None:
+    """The rank that the name of a file numbers (`rank_3.log`, `log_rank3.txt`)."""
+    found = _RANK_IN_NAME.search(PurePath(path).name)
+    return int(found[1]) if found else None
 
 
 def form_of(lines: Sequence[bytes]) -> Form:

@@ -11,6 +11,9 @@ def nothing_there(path: str) -> str:
     """One sentence or two: what is missing, and what is near it."""
     if glob.has_magic(path):
         return f"No file matches the pattern {path!r}. Check the pattern, or name the folder itself."
+    if os.path.islink(path):
+        leads = "itself" if os.path.islink(os.path.realpath(path)) else f"{os.readlink(path)!r}, which is not there"
+        return f"{path!r} is a link that leads to {leads}. Name the file itself."
     parent = os.path.dirname(path) or "."
     if not os.path.isdir(parent):
         missing = parent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.beyond_double import without_unheld
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.groups_of_files import with_groups
+from traindx_tools.on_logs.launchers import rank_in_name
 from traindx_tools.on_logs.notebook_source import SUFFIX, of_outputs, printed_below_cells, why_unreadable
 from traindx_tools.on_logs.plain_text import is_binary
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
@@ -28,6 +28,7 @@ from traindx_tools.on_logs.readers.line_forms import LineForm, parse_forms
 from traindx_tools.on_logs.readers.messages import as_messages
 from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.readers.text_log import lines_of
+from traindx_tools.on_logs.readers.torn import with_steps
 from traindx_tools.on_logs.renaming import (
     FEWEST_ROWS,
     LabelledSource,
@@ -51,7 +52,6 @@ _CODE = {".py": "python", ".ipynb": "notebook", ".sh": "shell", ".slurm": "shell
          ".md": "markdown", ".rst": "markdown", ".html": "html", ".patch": "patch", ".diff": "patch"}
 """Files that stand beside a run's logs and are no log: read elsewhere, or not at all."""
 _CONFIG = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
-_RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 DATA = frozenset({"archive", "numpy", "hdf5", "parquet"})
 """Files that are no log and hold data or weights."""
 MAX_CODE_FILES = 60
@@ -208,10 +208,10 @@ def _with_ranks(parts: list[Run]) -> list[Run]:
 
     Launchers write a file a rank (`rank_3.log`, `log_rank3.txt`); two such files at least make it a convention.
     """
-    named = [_RANK_IN_NAME.search(Path(p.artifacts[0].path).name) if p.artifacts else None for p in parts]
+    named = [rank_in_name(p.artifacts[0].path) if p.artifacts else None for p in parts]
     if sum(m is not None for m in named) < 2:
         return parts
-    return [p if m is None else of_rank(p, int(m.group(1))) for p, m in zip(parts, named, strict=True)]
+    return [p if m is None else of_rank(p, m) for p, m in zip(parts, named, strict=True)]
 
 
 def of_rank(run: Run, rank: int) -> Run:
@@ -254,7 +254,7 @@ def _read(source: Source) -> Run:
     size = _size(source)
     run, errors = _with_errors(source, reader, head)
     run = placed_by_training(run) if reader.name in _WRITTEN_IN_TURN else run
-    run = set_apart(run) if reader is text_log.READER else run
+    run = with_steps(set_apart(run)) if reader is text_log.READER else run
     left = _size(source)
     shorter = [f"became shorter while it was read ({size:,} bytes, then {left:,})"] if left < size else []
     run = _with_remark(run, "; ".join((*filter(None, [source.remark]), *shorter)))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Location
+from traindx_tools.on_logs.launchers import rank_in_name
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -219,6 +220,12 @@ class Run:
         """The non-empty series with one of these canonical names, in the order of the names given."""
         for name in names:
             yield from (s for s in self._by_name.get(name, ()) if group is None or s.group == group)
+
+    @property
+    def unread_ranks(self) -> frozenset[int]:
+        """Ranks of which a file is there that could not be read: what they wrote is not known."""
+        named = (rank_in_name(a.path) for a in self.artifacts if a.note.startswith(("not read", "refused")))
+        return frozenset(rank for rank in named if rank is not None)
 
     @cached_property
     def _by_name(self) -> dict[str, list[Series]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Severity
-from traindx_tools.unlinked import made, opened
+from traindx_tools.unlinked import write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,15 +52,12 @@ def inches_of(cell: Axes) -> float:
 def save(figure: Figure, out: Path) -> Path:
     """Writes the PNG; letters that the font lacks are drawn as boxes, which is no reason to warn."""
     _no_other_file(out)
-    made(out.parent)
     drawn = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         figure.savefig(drawn, format="png", dpi=DPI, facecolor=PAPER)
-    with opened(out, "wb") as file:
-        shows_values = any(axes.images for axes in figure.axes)
-        file.write(drawn.getvalue() if shows_values else _smaller(drawn.getvalue()))
-    return out
+    shows_values = any(axes.images for axes in figure.axes)
+    return write(out, drawn.getvalue() if shows_values else _smaller(drawn.getvalue()))
 
 
 def _no_other_file(out: Path) -> None:

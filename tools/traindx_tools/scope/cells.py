@@ -62,7 +62,9 @@ class Book:
 
 
 def read_book(path: str) -> Book | None:
-    """A notebook's places; None where it cannot be read or is none."""
+    """A notebook's places; None where it cannot be read or is none: a pipe of that name would be waited for."""
+    if not os.path.isfile(path):
+        return None
     try:
         with open(path, "rb") as stream:
             raw = stream.read(MOST_BYTES)

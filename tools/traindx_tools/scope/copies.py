@@ -48,6 +48,8 @@ def executed_copies(code: Iterable[Path], named: Iterable[Path] = ()) -> Mapping
 
 
 def _held(path: Path) -> _Held | None:
+    if not path.is_file():  # a pipe of that name would be waited for
+        return None
     try:
         with path.open("rb") as stream:
             read = json.loads(stream.read(MOST_BYTES).decode("utf-8-sig", errors="replace"))

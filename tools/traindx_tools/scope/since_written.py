@@ -156,6 +156,8 @@ def _alike(file: Path, told: str) -> int:
 
 
 def _lines(file: Path) -> tuple[str, ...]:
+    if not file.is_file():
+        return ()
     try:
         with file.open("rb") as stream:
             return tuple(stream.read(MAX_BYTES).decode("utf-8", "replace").splitlines())

@@ -34,8 +34,10 @@ _SAID = frozenset({"print", "debug", "info", "warning", "warn", "error", "critic
 
 
 def read_text(path: Path) -> str:
-    """A text file, bounded; "" where it cannot be read."""
+    """A text file, bounded; "" where it cannot be read, as a pipe that would be waited for."""
     try:
+        if not path.is_file():
+            return ""
         with path.open("rb") as file:
             return file.read(MAX_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -32,9 +33,15 @@ def recording() -> Iterator[dict[str, str]]:
 def digest(path: Path) -> str:
     """The SHA-256 of a file of acceptable size, else ""."""
     try:
-        return "" if path.stat().st_size > MAX_BYTES else hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(path.read_bytes()).hexdigest() if _acceptable(path) else ""
     except OSError:
         return ""
+
+
+def _acceptable(path: Path) -> bool:
+    """Whether it is a file (a pipe would be waited for) of acceptable size. Raises OSError."""
+    about = path.stat()
+    return stat.S_ISREG(about.st_mode) and about.st_size <= MAX_BYTES
 
 
 def text_of(name: str, script: str) -> str | None:
@@ -46,7 +53,7 @@ def text_of(name: str, script: str) -> str | None:
             return None
         if (opened := _opened.get()) is not None:
             opened[str(path)] = digest(path)
-        return None if path.stat().st_size > MAX_BYTES else path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8") if _acceptable(path) else None
     except (OSError, ValueError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
         return None
 

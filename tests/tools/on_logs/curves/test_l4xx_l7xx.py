@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numerics_builder import findings, note, run, series, serious
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_logs.curves import l701_rank_disagreement
 from traindx_tools.on_logs.run import ErrorEvent, Floats, Run
@@ -257,6 +258,14 @@ def test_rank_that_writes_nothing() -> None:
     f = only(run(*(series("loss", LOSS, rank=r) for r in (0, 1, 3)), world_size=4), "l702_rank_missing")
     assert f.measured["ranks"] == (2,)
     assert f.where.rank == 2
+
+
+@pytest.mark.parametrize(("note", "told"), [("not read: no permission", []), ("refused: a pipe", []),
+                                            ("an empty file", [(2,)])])
+def test_a_rank_whose_file_could_not_be_read_is_not_missing(note: str, told: list[tuple[int, ...]]) -> None:
+    ranks = run(*(series("loss", LOSS, rank=r) for r in (0, 1, 3)), world_size=4)
+    ranks = replace(ranks, artifacts=(Artifact("logs/rank_2.log", "unknown", note=note),))
+    assert [f.measured["ranks"] for f in findings(ranks, "l702_rank_missing")] == told
 
 
 def test_rank_that_falls_silent() -> None:

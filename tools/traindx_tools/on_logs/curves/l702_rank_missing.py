@@ -26,6 +26,7 @@ RULE = Rule(
     sees="Which ranks write at all, against the world size, and the last step that each of them logs.",
     matters="All other ranks wait for it, usually until a collective times out.",
     alike=("Logging on rank 0 only.", "The log of one machine of several: a whole block of ranks.",
+           "A rank whose file is there and could not be read.",
            "Ranks that write every n-th step."),
     confirm=("Look at the log, exit code and host of that rank first; then py-spy dump --pid on it.",),
     thresholds={
@@ -40,9 +41,10 @@ def check(run: Run) -> Iterator[Finding]:
     if len(seen) < 2:
         return
     size = run.world_size
-    missing = sorted(set(range(max(seen) + 1)) - seen)
+    unread = run.unread_ranks
+    missing = sorted(set(range(max(seen) + 1)) - seen - unread)
     beyond = size - max(seen) - 1 if size is not None else 0
-    if size is not None and not missing and max(seen) + 1 < size and not _one_machine(len(seen), size):
+    if size is not None and not missing and not unread and max(seen) + 1 < size and not _one_machine(len(seen), size):
         missing = list(range(max(seen) + 1, min(size, max(seen) + 65)))
     if missing and min(seen) == 0 and len(missing) < len(seen):
         yield _missing(run, seen, missing, size, beyond if max(missing) < max(seen) else 0)

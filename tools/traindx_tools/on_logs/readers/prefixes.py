@@ -11,6 +11,7 @@ from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
 
 _LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS)"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _COUNTED = f"(?i:{'|'.join(map(re.escape, (*STEP_WORDS, *EPOCH_WORDS)))})"
 """Words of a counter: "step:12 - loss 0.3" begins with no place of a program."""
 _PARTS = tuple(re.compile(p) for p in (
@@ -20,8 +21,13 @@ _PARTS = tuple(re.compile(p) for p in (
     rf"[\[(]?(?P<us_date>\d\d/\d\d(?:/\d{{2,4}})?) (?P<us_clock>{_CLOCK})(?:\s(?P<detectron>[\w.]+))?[\])]?[ \t,:|-]*",
     rf"(?P<glog>[IWEFDC])(?P<glog_date>\d{{4}}) (?P<glog_clock>{_CLOCK})\s+\d+ [\w./<>-]+:\d+\] ?",
     rf"\[?(?P<bare_clock>{_CLOCK})\]?(?=[ \t,:|\]-])[ \t,:|-]*",
-    r"(?P<syslog>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d) [\w.-]+ "
+    rf"(?P<syslog>{_MONTH} [ \d]\d \d\d:\d\d:\d\d) [\w.-]+ "
     r"[\w.-]+(?:\[\d+\])?: ",
+    # `date`, asctime, dmesg -T; the one of web servers
+    rf"[\[(]?(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? (?P<ctime>{_MONTH} [ \d]\d \d\d:\d\d:\d\d)(?:\.\d+)?"
+    r"(?: [AP]M)?(?: [A-Z]{3,4})?(?: \d{4})?[\])]?(?=[ \t,:|-])[ \t,:|-]*",
+    rf"[\[(]?(?P<dated>\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]\d\d:\d\d:\d\d)(?:[.,]\d+)?(?: [+-]\d{{4}})?[\])]?"
+    r"(?=[ \t,:|-])[ \t,:|-]*",
     # the rank, as torchrun, accelerate, Slurm, DeepSpeed and hand-written prints give it
     r"[\[(<]?(?:default|global[_ ]?rank|[Rr]ank|RANK|[Pp]rocess|proc|[Ww]orker)[ :=_#-]?(?P<rank>\d{1,6})"
     r"(?:/\d+)?(?:[\])>](?:[ \t]*[:|,-])?[ \t]?|:[ \t]|[ \t]*\|[ \t]*|[ \t]+-[ \t]+)",
@@ -36,7 +42,7 @@ _PARTS = tuple(re.compile(p) for p in (
     rf"[\w.]+ - (?={_LEVEL}\b)|pid=\d+[ \t]+",
 ))
 _CLOCK_AT = re.compile(rf"[ T_,]\s?({_CLOCK})")
-_MAY_START = re.compile(r"\s{0,4}(?:[\[(<\dTDINWECFSrRgGpPwd_]|[JFMASOND][a-z]{2} [ \d]\d |"
+_MAY_START = re.compile(r"\s{0,4}(?:[\[(<\dTDINWECFSrRgGpPwd_]|[JFMASOND][a-z]{2} [ \d]\d |Mon,? |"
                         r"[\w./-]+(?:\.py:\d| - |:\w+:\d))")
 _LEVELS = {"W": "WARNING", "E": "ERROR", "F": "FATAL", "C": "CRITICAL", "I": "INFO", "D": "DEBUG"}
 
@@ -118,7 +124,7 @@ def _time_span(found: re.Match[str], fields: dict[str, str | None]) -> tuple[int
 
 
 _SPANS = (("date", "clock"), ("us_date", "us_clock"), ("glog_date", "glog_clock"), ("bare_clock", "bare_clock"),
-          ("syslog", "syslog"))
+          ("syslog", "syslog"), ("ctime", "ctime"), ("dated", "dated"))
 
 
 def moment(text: str) -> float | None:
@@ -126,7 +132,7 @@ def moment(text: str) -> float | None:
     if len(text) >= 19 and text[4] in "-/" and text[13] == ":":
         whole, part = _second(text[:19]), text[20:]
         return whole if whole is None or not part.isdigit() else whole + float(f"0.{part}")
-    if (len(text) >= 19 and text[4] in "-/") or text[:1].isalpha():
+    if (len(text) >= 19 and text[4] in "-/") or text[:1].isalpha() or text[3:4].isalpha():
         return stamp(text)
     day, space, clock = text.rpartition(" ")
     if not space:
@@ -170,7 +176,8 @@ def stamp(text: str) -> float | None:
         except ValueError:
             return None
     try:
-        parsed = datetime.strptime(f"2000 {text}", "%Y %b %d %H:%M:%S")
+        parsed = (datetime.strptime(re.sub("[/: -]", " ", text), "%d %b %Y %H %M %S") if text[3:4].isalpha() else
+                  datetime.strptime(f"2000 {text}", "%Y %b %d %H:%M:%S"))
     except ValueError:
         return None
     return parsed.replace(tzinfo=timezone.utc).timestamp()

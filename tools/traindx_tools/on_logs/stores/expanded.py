@@ -10,6 +10,9 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Discovery, Source
 from traindx_tools.on_logs.stores import databases, mlflow_files, sqlite
 
+BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database while it is written."""
+
 
 def expanded(found: Discovery) -> Discovery:
     """The same, where each run of a store is a source of its own; what is no store stays as it is."""
@@ -17,7 +20,11 @@ def expanded(found: Discovery) -> Discovery:
     kept: list[Source] = []
     left_out = list(found.left_out)
     folders: dict[Path, list[tuple[str, Source]]] = {}
+    named = {s.name: s for s in found.sources}
     for source in found.sources:
+        of = next((named.get(source.name.removesuffix(end)) for end in BESIDE if source.name.endswith(end)), None)
+        if of is not None and _is_database(of):
+            continue  # a part of the database, read with it
         part = mlflow_files.folder_of(source.local) if source.local is not None else None
         if part is not None:
             folders.setdefault(part[0], []).append((part[1], source))
@@ -31,9 +38,16 @@ def expanded(found: Discovery) -> Discovery:
     return replace(found, sources=kept, left_out=left_out)
 
 
+def _is_database(source: Source) -> bool:
+    try:
+        return source.local is not None and source.stored_head.startswith(sqlite.MAGIC)
+    except OSError:
+        return False
+
+
 def _of_database(source: Source, left_out: list[Artifact]) -> list[Source]:
     try:
-        if source.local is None or not source.stored_head.startswith(sqlite.MAGIC):
+        if not _is_database(source):
             return [source]
         told = databases.runs_in(source)
     except (OSError, sqlite.Refused, sqlite3.Error, ValueError, OverflowError) as broken:

@@ -74,8 +74,12 @@ def is_deleted(folder: Path) -> bool:
 
 @lru_cache(maxsize=4096)
 def _meta(folder: Path) -> str:
-    with suppress(OSError), (folder / META).open("rb") as file:
-        return file.read(MAX_META).decode("utf-8", errors="replace")
+    """The description; "" where there is none, also where a pipe of that name would be waited for."""
+    path = folder / META
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(MAX_META).decode("utf-8", errors="replace")
     return ""
 
 
@@ -91,7 +95,7 @@ def read(folder: Path, files: Sequence[tuple[str, Source]]) -> StoredRun:
                 name = source.local.relative_to(folder / "metrics").as_posix()
                 lines = _Lines(stream)
                 for line in lines:
-                    point = _point(name, line)
+                    point = _point(name, line) if line.endswith(b"\n") else None
                     damaged += point is None
                     points += [] if point is None else [point]
                 long, cut = long + lines.long, cut + lines.cut
@@ -109,7 +113,10 @@ def read(folder: Path, files: Sequence[tuple[str, Source]]) -> StoredRun:
 
 
 class _Lines:
-    """The lines of one metric, each in bounds, as often as memory and time allow."""
+    """The lines of one metric, each in bounds, as often as memory and time allow.
+
+    MLflow ends each with its line: one without may have lost digits of its step, which is the last cell.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -11,7 +11,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 MAGIC = b"SQLite format 3\x00"
@@ -38,10 +38,15 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         return
     if path.stat().st_size + log.stat().st_size > MAX_COPIED:
         raise Refused("it is still being written and too large to be copied first")
-    with tempfile.TemporaryDirectory(prefix="traindx-sqlite-") as folder:
-        copied = Path(folder) / "copy.db"
-        shutil.copyfile(path, copied)
-        shutil.copyfile(log, copied.with_name("copy.db-wal"))
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="traindx-sqlite-"))
+            copied = Path(folder) / "copy.db"
+            shutil.copyfile(path, copied)
+            shutil.copyfile(log, copied.with_name("copy.db-wal"))
+        except OSError as failed:
+            raise Refused(f"it is still being written, and could not be copied to be read ({failed.strerror}): free "
+                          "room, or name another folder for temporary files with TMPDIR") from failed
         with closing(_connected(copied, "mode=rw")) as connection:
             yield connection
 

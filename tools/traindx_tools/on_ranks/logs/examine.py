@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.artifacts import MAX_FILES, Source
 from traindx_tools.on_logs.launchers import form_of
@@ -198,11 +199,12 @@ def _several(source: Source) -> bool:
 
 
 def examine_ranks(sources: Sequence[Source], *, asked: bool = False, workers: int | None = None,
-                  cluster: str | None = None, progress: Callable[[int, int], None] | None = None) -> ManyRanks | None:
+                  cluster: str | None = None, progress: Callable[[int, int], None] | None = None,
+                  left_out: Sequence[Artifact] = ()) -> ManyRanks | None:
     """What the logs of the ranks say together, or None where the sources are not logs of several ranks.
 
     `asked` as of `rank_logs`, `workers`, `cluster` as of `mapping.over`; the result is the same whichever reads.
-    `progress` is called with files done and all.
+    `progress` is called with files done and all. `left_out`: files that could not be opened, told among the notes.
     """
     chosen = rank_logs(sources, asked=asked)
     if not chosen:
@@ -217,6 +219,7 @@ def examine_ranks(sources: Sequence[Source], *, asked: bool = False, workers: in
     job = job_of(files)
     if job is None:
         return None
+    job = replace(job, notes=(*(f"{a.path}: {a.note}" for a in left_out), *job.notes))
     found = [f for rule in RULES for f in rule.check(job)]
     return ManyRanks(job, tuple(sorted(found, key=lambda f: -f.severity.rank)))
 

@@ -24,6 +24,8 @@ AT_ONCE = 4
 """Tasks under way for each worker: what they return is kept until its turn comes."""
 ALONE = 8 * 2**20
 """Bytes below which starting processes costs more than it saves."""
+KILLED = 137
+"""Exit code of a worker whose parent is gone: nobody is there to read it; that of a program which was killed."""
 
 
 def workers_here() -> int:
@@ -52,13 +54,33 @@ def _context() -> Any:
     return multiprocessing.get_context("forkserver" if server else "spawn")
 
 
+def pool_of(count: int) -> ProcessPoolExecutor:
+    """A pool of processes that end with the one that started them, also where that one is killed.
+
+    A worker waits for its next task on a pipe whose other end its siblings hold as well: without a watch a kill of
+    the parent leaves all of them waiting for ever.
+    """
+    return ProcessPoolExecutor(count, _context(), initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    threading.Thread(target=_wait_for_parent, name="traindx-parent", daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(KILLED)
+
+
 def _in_pool(function: Callable[[Item], Result], items: Sequence[Item], lost: Callable[[Item, str], Result],
              count: int) -> Iterator[Result]:
     at = 0
     while at < len(items):
         done = 0
         try:
-            with ProcessPoolExecutor(count, _context()) as pool:
+            with pool_of(count) as pool:
                 for result in _ordered(pool, function, items[at:], count):
                     yield result
                     done += 1
@@ -83,7 +105,7 @@ def _ordered(pool: ProcessPoolExecutor, function: Callable[[Item], Result], item
 
 def _by_itself(function: Callable[[Item], Result], item: Item, lost: Callable[[Item, str], Result]) -> Result:
     try:
-        with ProcessPoolExecutor(1, _context()) as pool:
+        with pool_of(1) as pool:
             return pool.submit(function, item).result()
     except BrokenProcessPool:
         return lost(item, "left out: the process that read it was killed")

@@ -59,7 +59,7 @@ def read_file(source: Source) -> FileTold:
             told.note = "binary data, no log"
         else:
             _Reader(source, told).read()
-            told.note = source.remark
+            told.note = source.remark or ("" if told.bytes else "an empty file")
             if source.damaged:  # where it breaks off is not how its rank ended
                 told.streams, told.note = [], f"not compared with the other ranks: {source.damaged}"
     except (OSError, EOFError, zlib.error) as failed:

@@ -208,7 +208,9 @@ def _weights_in(path: str) -> Iterator[str]:
     home = Path(path).resolve()
     for file in sorted(Path(path).iterdir()):
         named = file.suffix in SUFFIXES or file.name.endswith(".index.json")
+        if not file.is_file():  # h5py would wait for a pipe
+            continue
         if file.suffix in (".h5", ".hdf5") and not keras_files.holds_variables(str(file)):
             continue  # HDF5 holds data as often
-        if named and file.is_file() and file.resolve().is_relative_to(home):
+        if named and file.resolve().is_relative_to(home):
             yield str(file)
