@@ -105,8 +105,8 @@ def test_typed_keys_plain_numbers_donated_and_large_arguments(tmp_path: Path) ->
 
 def test_many_functions_and_leaves_stay_within_the_bound(tmp_path: Path) -> None:
     def run() -> None:
-        tree = {f"layer{n}": {"w": jnp.ones(2 + n % 3), "b": jnp.ones(1)} for n in range(300)}
-        for n in range(40):
+        tree = {f"layer{n}": {"w": jnp.ones(2 + n % 3), "b": jnp.ones(1)} for n in range(30)}
+        for n in range(16):
             step = jax.jit(lambda t, n=n: jax.tree_util.tree_map(lambda x: x + n, t))
             for _ in range(4):
                 step(tree)

@@ -440,6 +440,39 @@ def test_rows_that_are_put_back_or_whose_order_is_told_are_left_alone(watching, 
     assert seen.findings == []
 
 
+class Joined(nn.Module):
+    """What a recurrent part says of each sample, beside what is known of it otherwise."""
+
+    def __init__(self, back):
+        super().__init__()
+        self.told, self.known, self.top = Sorted(back), nn.Linear(WIDTH, 4), nn.Linear(8, 4)
+
+    def forward(self, x, lengths):
+        return self.top(torch.cat([self.told(x, lengths), self.known(x[:, 0])], 1))
+
+
+@pytest.mark.parametrize("back", [lambda out, order, x: out[order], lambda out, order, x: out], ids=["twice", "not"])
+def test_a_part_inside_whose_rows_come_back_in_another_order_is_named(watching, back):
+    def rows():
+        x, _, y = sequences()
+        return x, torch.tensor([9, 4, 6, 12, 5, 8]), y
+
+    with watching(CapturedCallProbe) as seen:
+        train(Joined(back), rows, F.cross_entropy)
+    finding = seen.one("T732")
+    assert finding.measured["within"] == "told"
+    assert "the output of told" in finding.statement
+
+
+@pytest.mark.parametrize(("back", "rules"), [
+    (lambda out, order, x: out[order.argsort()], []),
+    (lambda out, order, x: out[order.argsort()] + out.mean(), ["T903"])], ids=["put back", "mixed"])
+def test_parts_that_are_put_back_or_mixed_are_no_other_order(watching, back, rules):
+    with watching(CapturedCallProbe) as seen:
+        train(Joined(back), sequences, F.cross_entropy)
+    assert seen.rules == rules
+
+
 def test_rows_that_are_mixed_are_no_other_order(watching):
     with watching(CapturedCallProbe) as seen:
         train(Sorted(lambda out, order, x: out[order.argsort()] + out.mean()), sequences, F.cross_entropy)
