@@ -225,8 +225,10 @@ class Statements(Binding):
         self.loops, frame.loops = (*outer, block), (*inner, block)
         held = {n: v for n in _bound_in(block.file, block.node) if (v := frame.env.get(n)) is not None}
         left = self._body(body, frame)
-        still = set(map(id, frame.env.values()))
-        block.renewed += tuple(p for n, v in held.items() for p in changed(v, frame.env.get(n)) if id(p) not in still)
+        unsure: set[int] = set()
+        anew = [p for n, v in held.items() for p in changed(v, frame.env.get(n), block, unsure=unsure)]
+        still = unsure & set(map(id, frame.env.values()))  # another name holds it, which nothing has bound anew
+        block.renewed += tuple(p for p in anew if id(p) not in still)
         self.blocks.pop()
         self.loops, frame.loops = outer, inner
         self._body(orelse, frame)

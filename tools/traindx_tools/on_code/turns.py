@@ -8,35 +8,41 @@ from typing import Any
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import Bag, Const, Instance, Operation, Symbol, Table, Tensor, Thing, Value
 
-_PUTS = frozenset({"replace", "_replace", "apply_gradients", "_update"})
+PUTS = frozenset({"replace", "_replace", "apply_gradients", "_update"})
 """Methods that give the like of their object with what they are told."""
 
 
-def changed(before: Value, after: Value | None, block: Block | None = None, left: int = 4) -> Iterator[Value]:
-    """The parts of what is handed from turn to turn that are other values behind it. `block`: where they are made."""
+def changed(before: Value, after: Value | None, block: Block | None = None, left: int = 4,
+            unsure: set[int] | None = None) -> Iterator[Value]:
+    """The parts of what is handed from turn to turn that are other values behind it. `block`: where they are made;
+    `unsure`: gets the identities of parts of what is another value as a whole, of which no more is known."""
     same = isinstance(before, (Symbol, Const, Tensor)) and before == after
     if before is after or same or left < 0:
         return
     made = _made(block, after) if isinstance(before, (Symbol, Instance, Thing)) and block is not None else None
-    if made is not None and made.method in _PUTS and (made.receiver is before or made.receiver == before):
+    if made is not None and (made.receiver is before or made.receiver == before):
         held = before.attrs if isinstance(before, Instance) else before.kwargs if isinstance(before, Thing) else {}
         yield from (before.child("attribute", name) if isinstance(before, Symbol) else held.get(name, before)
                     for name in made.kwargs)
         return
     pairs = list(_beside(before, after))
-    yield from (p for one, other in pairs for p in changed(one, other, block, left - 1))
+    yield from (p for one, other in pairs for p in changed(one, other, block, left - 1, unsure))
     if not pairs:
         yield before
-        yield from (p for one in _inside(before) for p in changed(one, None, None, left - 1))
+        inside = [p for one in _inside(before) for p in changed(one, None, None, left - 1)]
+        if unsure is not None:
+            unsure.update(map(id, inside))
+        yield from inside
 
 
 def _made(block: Block, value: Value | None) -> Event | None:
+    """The call that puts something new into an object, where it gave this value."""
     stack: list[Event | Block] = [block]
     while stack:
         one = stack.pop()
         if isinstance(one, Block):
             stack += one.body
-        elif one.result is value:
+        elif one.result is value and one.kind == "call" and one.method in PUTS:
             return one
     return None
 

@@ -15,7 +15,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import argument, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.turns import is_same
+from traindx_tools.on_code.turns import PUTS, is_same
 from traindx_tools.on_code.values import Bag, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.traced import SharedKey
 
@@ -112,7 +112,7 @@ def _told(place: Place, key: Value, block: Block, inner: tuple[Block, ...]) -> S
     if isinstance(key, Thing) and block in key.born_in and not any(isinstance(a, Thing) for a in key.args):
         return SharedKey("loop", event.text, event.spot, f"the key{made} is made of the same numbers in every turn of "
                          f"the loop at {block.file.path}:{block.line}") if event.differentiated else None
-    if outer is not event and not event.differentiated and not _takes_back(outer):
+    if _puts_anew(event) or (outer is not event and not event.differentiated and not _takes_back(outer)):
         return None
     return SharedKey(
         "loop", outer.text, outer.spot, f"the key{made} is neither split nor folded in by the loop at "
@@ -153,6 +153,16 @@ def _of_one_list(event: Event, block: Block, outer: Event) -> SharedKey | None:
     if _COPIES.search(name) or (varied and (not sized or CALM.search(name.removeprefix("init")))):
         return None
     return SharedKey("list", outer.text, outer.spot, "every row of the list is drawn with one key", trains=False)
+
+
+def _puts_anew(event: Event) -> bool:
+    """Whether the function that draws from an object's key gives the like of that object with another key: which of
+    both the next turn gets is not always known."""
+    key = event.node.args[0] if isinstance(event.node, ast.Call) and event.node.args else None
+    if not isinstance(key, ast.Attribute) or event.function is None:
+        return False
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in PUTS
+               and any(k.arg == key.attr for k in n.keywords) for n in below(event.function.node))
 
 
 def _takes_back(outer: Event) -> bool:
