@@ -75,7 +75,8 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
     total = scheduler.argument(*LENGTHS[scheduler.short]) if scheduler.short in LENGTHS else (
         scheduler.state.get("length"))
     steps = steps_inside(loop, stepping)[:1]
-    first = steps if always else []
+    by_hand = place.event.argument(0, "epoch") is not None  # `step(epoch + share)` says where it is and skips nothing
+    first = steps if always and not by_hand else []
     few = number(stepping.count) if stepping.count is not None else None
     gamma = scheduler.argument(1, "gamma") if scheduler.short == "ExponentialLR" else None
     return ScheduleUse(
